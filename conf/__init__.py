@@ -1,0 +1,1 @@
+"""Profiles a user picks with `--profile`."""

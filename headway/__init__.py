@@ -1,0 +1,1 @@
+"""Headway: earliest arrivals on public-transport timetables for very large query batches."""

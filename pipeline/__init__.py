@@ -1,0 +1,1 @@
+"""The jobs, in the order data flows, and the command line on top."""

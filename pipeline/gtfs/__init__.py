@@ -1,0 +1,1 @@
+"""GTFS feed to timetable: one file per step."""

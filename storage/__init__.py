@@ -1,0 +1,1 @@
+"""Sparse hierarchies on disk and in memory: plain dataclasses of arrays."""
