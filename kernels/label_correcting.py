@@ -1,0 +1,57 @@
+"""Label-correcting search in time order over Cluster-AP lookups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import buckets
+from .jit import njit
+from .levels import NEVER, useful_departure
+
+# Seconds of a bucket, as a power of two: narrow enough that few labels fall again within their bucket.
+BUCKET_BITS = 5
+
+
+@njit
+def cluster_ap(queries, edges, graph, footpaths, spread, sources, leave, out):
+    """Earliest arrivals: a vertex is relaxed when the bucket of its label opens, again if it falls in there.
+
+    `queries`, `footpaths`, `spread`, `sources`, `leave` and `out` as of `baselines.scan_walking`. `edges` is
+    (vertex_edge int64, edge_to uint32, edge_type int64, duration int32), `graph` as of
+    `levels.useful_departure`. Types of an edge ascend by duration, so the first that can't improve ends it.
+    """
+    vertex_edge, edge_to, edge_type, duration = edges
+    offset, to, seconds = footpaths
+    queue = buckets.make(out.shape[1], (spread >> BUCKET_BITS) + 2)
+    for q in range(queries[0], queries[1]):
+        label = out[q]
+        label[:] = NEVER
+        waiting = 0
+        for s in range(sources[0][q], sources[0][q + 1]):
+            label[sources[1][s]] = leave[q]
+            waiting += buckets.put(queue, sources[1][s], leave[q] >> BUCKET_BITS)
+        bucket = np.int64(leave[q]) >> BUCKET_BITS
+        while waiting:
+            u = buckets.pop(queue, bucket)
+            if u == buckets.NONE:
+                bucket += 1
+                continue
+            waiting -= 1
+            now = label[u]
+            for e in range(np.uint64(vertex_edge[u]), np.uint64(vertex_edge[u + 1])):
+                v = edge_to[e]
+                best = label[v]
+                for i in range(edge_type[e], edge_type[e + np.uint64(1)]):
+                    if now + duration[i] >= best:
+                        break
+                    t = useful_departure(graph, i, now)
+                    if t != NEVER and t + duration[i] < best:
+                        best = t + duration[i]
+                if best < label[v]:
+                    label[v] = best
+                    waiting += buckets.put(queue, v, best >> BUCKET_BITS)
+            for f in range(offset[u], offset[u + 1]):
+                reached = now + seconds[f]
+                if reached < label[to[f]]:
+                    label[to[f]] = reached
+                    waiting += buckets.put(queue, to[f], reached >> BUCKET_BITS)

@@ -1,0 +1,75 @@
+"""The build: feeds, or a file of connections, to a store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import date
+from pathlib import Path
+
+from ..storage.store import Store
+from .connections_file import read_connections
+from .graph import build_store
+from .gtfs import Walking, read_timetable
+from .gtfs.report import Report
+from .settings import Settings
+
+
+def build_feeds(feeds: Sequence[Path], day: date, settings: Settings, report: Report) -> Store:
+    """A store of GTFS feeds that covers `settings.build.days` days from `day`.
+
+    Raises `HeadwayError` for input that can't be read, a date outside a feed's service, a store that would
+    hold no departure, and the first drop of a strict report.
+    """
+    walk = settings.walk
+    walking = Walking(walk.radius_m, walk.speed_mps, walk.detour) if walk.mode == "default" else None
+    threads = settings.thread_count()
+    timetable, feed_facts = read_timetable(feeds, day, settings.build.days, walking, threads, report)
+    store = build_store(timetable, settings.build.cluster_minutes, settings.build.subtrips, threads, report)
+    build = {
+        "date": str(day),
+        "days": settings.build.days,
+        "cluster minutes": settings.build.cluster_minutes,
+        "subtrips": settings.build.subtrips,
+        "walk": walk.mode,
+        **({"radius": walk.radius_m, "speed": walk.speed_mps, "detour": walk.detour} if walking else {}),
+    }
+    return _with_facts(store, [asdict(fact) for fact in feed_facts], build, report, _command(feeds, day, settings))
+
+
+def build_connections(path: Path, settings: Settings, report: Report) -> Store:
+    """A store of the paper's input; no walking and no sub-trips. Raises `HeadwayError` for a bad file."""
+    with report.step("read connections"):
+        raw, timetable = read_connections(path)
+        with path.open("rb") as stream:
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    minutes = settings.build.cluster_minutes
+    store = build_store(timetable, minutes, "none", settings.thread_count(), report, given=raw)
+    build = {"cluster minutes": minutes, "subtrips": "none", "walk": "none"}
+    source = {"name": path.name, "sha256": sha256}
+    command = f"headway build --connections {path.name} -o STORE --cluster-minutes {minutes}"
+    return _with_facts(store, [source], build, report, command)
+
+
+def _with_facts(store: Store, sources: list[dict], build: dict, report: Report, command: str) -> Store:
+    dropped = [asdict(entry) for entry in sorted(report.dropped.values(), key=lambda d: (d.file, d.cause))]
+    facts = {
+        "sources": sources,
+        "build": build,
+        "rebuild": command,
+        "dropped": dropped,
+        "warnings": report.warnings,
+        "counts": store.facts,
+    }
+    return replace(store, facts=facts)
+
+
+def _command(feeds: Sequence[Path], day: date, settings: Settings) -> str:
+    """What to type to build the store again; without folders, which differ from machine to machine."""
+    walk = settings.walk
+    names = " ".join(path.name for path in feeds)
+    command = f"headway build {names} -o STORE --date {day} --days {settings.build.days} --walk {walk.mode}"
+    if walk.mode == "default":
+        command += f" --walk-radius {walk.radius_m:g} --walk-speed {walk.speed_mps:g} --walk-detour {walk.detour:g}"
+    return command + f" --cluster-minutes {settings.build.cluster_minutes} --subtrips {settings.build.subtrips}"

@@ -1,0 +1,291 @@
+"""Timetable to connection types, clusters, progressions and profiles: the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+
+from ..kernels import connections as kernel
+from ..kernels import profiles, progressions
+from ..kernels.trips import group
+from ..storage.cluster_ap import ClusterAp
+from ..storage.edge_profile import EdgeProfile
+from ..storage.errors import HeadwayError
+from ..storage.store import Connections, Store
+from ..storage.timetable import Footpaths, Timetable, Trips
+from .gtfs.report import Report
+
+SLOT = 1800
+PIECES_PER_THREAD = 4
+
+
+@dataclass(frozen=True)
+class RawConnections:
+    """Connections in any order, repeated ones included: `tail`, `head`, `run` uint32, `departure`, `duration`
+    int32. `run` is empty where there are no trips."""
+
+    tail: np.ndarray
+    head: np.ndarray
+    departure: np.ndarray
+    duration: np.ndarray
+    run: np.ndarray
+
+
+def build_store(
+    timetable: Timetable,
+    cluster_minutes: int,
+    subtrips: str,
+    threads: int,
+    report: Report,
+    given: RawConnections | None = None,
+) -> Store:
+    """Everything after the timetable. `given` are connections of a timetable without trips.
+
+    Vertices are renumbered for locality. `subtrips` is `none`, `sqrt-trip` or `sqrt-mean`.
+    """
+    with ThreadPoolExecutor(threads) as pool:
+        spread = _Spread(pool, threads)
+        with report.step("order vertices"):
+            pairs = _hops(timetable.trips) if given is None else (given.tail, given.head)
+            number, components = _order(timetable, *pairs)
+            timetable = _renumber(timetable, number)
+        with report.step("connections"):
+            if given is None:
+                raw = _expand(timetable, subtrips, spread)
+            else:
+                raw = replace(given, tail=number[given.tail], head=number[given.head])
+        with report.step("sort, types"):
+            tail, head, duration, connections = _types(raw, timetable.vertices, spread)
+        with report.step("progressions"):
+            cluster_ap = _cover(tail, head, duration, connections, timetable, cluster_minutes * 60, spread)
+        with report.step("profiles"):
+            profile = _profiles(cluster_ap, connections, spread)
+    facts = {
+        "horizon": timetable.horizon,
+        "stops": timetable.places.stops,
+        "stations": len(timetable.places.table) - timetable.places.stops,
+        "trips": len(timetable.trips.ids),
+        "runs": len(timetable.trips.shift),
+        "raw connections": len(raw.departure),
+        "connections": len(connections.departure),
+        "connection types": len(duration),
+        "edges": len(cluster_ap.edge_to),
+        "progressions": len(cluster_ap.start),
+        "footpaths": len(timetable.footpaths.to),
+        "stops without departures": int(np.count_nonzero(np.diff(cluster_ap.vertex_edge) == 0)),
+        "connected components": components,
+    }
+    return Store(timetable, connections, cluster_ap, profile, facts)
+
+
+class _Spread:
+    """Run a kernel over ranges of equal weight on the pool's threads."""
+
+    def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:
+        self.pool = pool
+        self.pieces = threads * PIECES_PER_THREAD if threads > 1 else 1
+
+    def __call__(self, weights: np.ndarray, work: Callable[[tuple[int, int]], object]) -> list:
+        """`work((first, after last))` for each range; `weights` int64[items + 1] is a running sum."""
+        cuts = np.searchsorted(weights, np.linspace(0, weights[-1], self.pieces + 1))
+        cuts[0], cuts[-1] = 0, len(weights) - 1
+        ranges = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
+        return list(self.pool.map(work, ranges))
+
+
+def _hops(trips: Trips) -> tuple[np.ndarray, np.ndarray]:
+    """Neighbouring positions of all trips, as vertices."""
+    last = np.zeros(len(trips.vertex) + 1, np.bool_)
+    last[trips.offset - 1] = True
+    inside = ~last[: max(0, len(trips.vertex) - 1)]
+    return trips.vertex[:-1][inside], trips.vertex[1:][inside]
+
+
+def _order(timetable: Timetable, tail: np.ndarray, head: np.ndarray) -> tuple[np.ndarray, int]:
+    """New number of each vertex, uint32[vertices], by reverse Cuthill-McKee; connected components."""
+    n = timetable.vertices
+    walkers = np.repeat(np.arange(n), np.diff(timetable.footpaths.offset))
+    u = np.concatenate([tail.astype(np.int64), walkers])
+    v = np.concatenate([head.astype(np.int64), timetable.footpaths.to.astype(np.int64)])
+    pairs = np.unique(np.minimum(u, v) * n + np.maximum(u, v))
+    u, v = pairs // n, pairs % n
+    ends = (np.concatenate([u, v]), np.concatenate([v, u]))
+    graph = coo_array((np.ones(2 * len(pairs), np.int8), ends), shape=(n, n)).tocsr()
+    number = np.empty(n, np.uint32)
+    number[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(n, dtype=np.uint32)
+    return number, int(connected_components(graph, directed=False, return_labels=False))
+
+
+def _renumber(timetable: Timetable, number: np.ndarray) -> Timetable:
+    places = replace(timetable.places, vertex=number[timetable.places.vertex])
+    trips = replace(timetable.trips, vertex=number[timetable.trips.vertex])
+    walks = timetable.footpaths
+    tail = np.repeat(number, np.diff(walks.offset))
+    head = number[walks.to]
+    order = np.lexsort((head, tail))
+    offset = np.searchsorted(tail[order], np.arange(timetable.vertices + 1))
+    walks = Footpaths(offset.astype(np.int64), head[order], walks.seconds[order])
+    return replace(timetable, places=places, trips=trips, footpaths=walks)
+
+
+def _pieces(trips: Trips, subtrips: str) -> np.ndarray:
+    """Positions of a sub-trip for each trip, int64[trips]; 0 for none. The paper's two schemes."""
+    hops = np.diff(trips.offset) - 1
+    if subtrips == "none":
+        return np.zeros(len(hops), np.int64)
+    if subtrips == "sqrt-mean":
+        runs = np.diff(trips.run_offset)
+        hops = np.full(len(hops), float((hops * runs).sum() / runs.sum()))
+    return np.maximum(2, np.rint(np.sqrt(hops))).astype(np.int64)
+
+
+def _expand(timetable: Timetable, subtrips: str, spread: _Spread) -> RawConnections:
+    trips = timetable.trips
+    piece = _pieces(trips, subtrips)
+    inputs = (
+        trips.offset,
+        trips.vertex,
+        trips.arrival,
+        trips.departure,
+        trips.flags,
+        trips.run_offset,
+        trips.shift,
+        timetable.horizon,
+        piece,
+    )
+    work = np.concatenate([[0], np.cumsum(np.diff(trips.offset) * np.diff(trips.run_offset))])
+
+    def fill(some: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        size = kernel.fill(some, *inputs, _columns(0))
+        out = _columns(size)
+        kernel.fill(some, *inputs, out)
+        return out
+
+    parts = spread(work, fill)
+    return RawConnections(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _columns(size: int) -> tuple[np.ndarray, ...]:
+    return tuple(np.empty(size, kind) for kind in (np.uint32, np.uint32, np.int32, np.int32, np.uint32))
+
+
+def _types(
+    raw: RawConnections, vertices: int, spread: _Spread
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Connections]:
+    """Tail, head and duration of each type, and the distinct connections."""
+    head_bits = max(1, int(vertices - 1).bit_length())
+    leave_bits = max(1, int(raw.departure.max()).bit_length())
+    last_bits = max(1, int(raw.duration.max()).bit_length())
+    if head_bits + leave_bits + last_bits > 64:
+        raise HeadwayError("stops x horizon x longest hop are too large to sort; build with fewer --days")
+    offset, order = group(raw.tail, vertices)
+    spread(
+        offset,
+        lambda some: kernel.sort_by_tail(
+            some, offset, order, raw.head, raw.departure, raw.duration, head_bits, leave_bits
+        ),
+    )
+    size = len(order)
+    out = (
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.int32),
+        np.empty(size + 1, np.int64),
+        np.empty(size, np.int32),
+        np.empty(size + 1, np.int64),
+        np.empty(size, np.uint32),
+    )
+    run = raw.run if len(raw.run) else np.zeros(size, np.uint32)
+    types, count = kernel.group_types(order, raw.tail, raw.head, raw.departure, raw.duration, run, out)
+    tail, head, duration, type_offset, departure, run_offset, runs = out
+    if not len(raw.run):
+        run_offset, runs = np.zeros(count + 1, np.int64), runs[:0]
+    found = Connections(type_offset[: types + 1].copy(), departure[:count].copy(), run_offset[: count + 1].copy(), runs)
+    return tail[:types].copy(), head[:types].copy(), duration[:types].copy(), found
+
+
+def _cover(
+    tail: np.ndarray,
+    head: np.ndarray,
+    duration: np.ndarray,
+    connections: Connections,
+    timetable: Timetable,
+    width: int,
+    spread: _Spread,
+) -> ClusterAp:
+    new_edge = np.ones(len(tail), np.bool_)
+    new_edge[1:] = (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])
+    edge_type = np.append(np.flatnonzero(new_edge), len(tail))
+    edge_tail = tail[edge_type[:-1]]
+    offset, departure = connections.offset, connections.departure
+
+    def cover(some: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        size = int(offset[some[1]] - offset[some[0]])
+        out = (
+            np.zeros(some[1] - some[0], np.int64),
+            np.empty(size, np.uint16),
+            np.empty(size, np.int64),
+            *(np.empty(size, np.int32) for _ in range(3)),
+        )
+        clusters, total = progressions.cover_types(some, offset, departure, width, np.zeros(width + 1, np.bool_), out)
+        return out[0], out[1][:clusters], out[2][:clusters], *(column[:total] for column in out[3:])
+
+    parts = spread(offset, cover)
+    per_type, number, per_cluster, start, end, step = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return ClusterAp(
+        width,
+        np.searchsorted(edge_tail, np.arange(timetable.vertices + 1)).astype(np.int64),
+        head[edge_type[:-1]],
+        edge_type.astype(np.int64),
+        duration,
+        np.concatenate([[0], np.cumsum(per_type)]),
+        number,
+        np.concatenate([[0], np.cumsum(per_cluster)]),
+        start,
+        end,
+        step,
+    )
+
+
+def _profiles(graph: ClusterAp, connections: Connections, spread: _Spread) -> EdgeProfile:
+    edges = len(graph.edge_to)
+
+    def pareto(some: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        first, last = (
+            connections.offset[graph.edge_type[some[0]]],
+            connections.offset[graph.edge_type[some[1]]],
+        )
+        counts = np.empty(some[1] - some[0], np.int64)
+        leave, lasts = np.empty(last - first, np.int32), np.empty(last - first, np.int32)
+        total = profiles.pareto(
+            some,
+            graph.edge_type,
+            graph.duration,
+            connections.offset,
+            connections.departure,
+            counts,
+            leave,
+            lasts,
+        )
+        return counts, leave[:total].copy(), lasts[:total].copy()
+
+    parts = spread(connections.offset[graph.edge_type], pareto)
+    counts, leave, lasts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    shift = max(1, int(lasts.max()).bit_length())
+    # One departure more than the latest, so that no word has all bits set: that one means "none".
+    narrow = int(leave.max() + 1).bit_length() + shift <= 32
+    kind = np.uint32 if narrow else np.uint64
+    slots = int(leave.max()) // SLOT + 1
+    size = len(leave) + slots * edges
+    index = np.empty(slots * edges + 1, np.uint32 if size < 2**32 else np.int64)
+    word = np.empty(size, kind)
+    offset = np.concatenate([[0], np.cumsum(counts)])
+    none = kind(np.iinfo(kind).max)
+    profiles.by_slot(offset, leave, lasts, slots, SLOT, kind(shift), none, index, word)
+    return EdgeProfile(SLOT, shift, index, word, graph.duration[graph.edge_type[:-1]])

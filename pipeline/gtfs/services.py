@@ -1,0 +1,108 @@
+"""Which services run on which dates: calendar.txt and calendar_dates.txt together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+
+import pandas as pd
+
+from .report import Report
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+CALENDAR = ("service_id", *WEEKDAYS, "start_date", "end_date")
+CALENDAR_DATES = ("service_id", "date", "exception_type")
+
+
+def clean_calendar(calendar: pd.DataFrame, file: str, report: Report) -> pd.DataFrame:
+    """Lines with two real dates; others are counted."""
+    good = _is_date(calendar["start_date"]) & _is_date(calendar["end_date"])
+    report.drop(file, "a line with a malformed date", calendar["service_id"][~good])
+    return calendar[good]
+
+
+def clean_exceptions(exceptions: pd.DataFrame, file: str, report: Report) -> pd.DataFrame:
+    """Lines with a real date and type 1 or 2; others are counted."""
+    good = _is_date(exceptions["date"])
+    report.drop(file, "a line with a malformed date", exceptions["service_id"][~good])
+    exceptions = exceptions[good]
+    known = exceptions["exception_type"].isin(["1", "2"])
+    report.drop(file, "an exception_type other than 1 and 2", exceptions["service_id"][~known])
+    return exceptions[known]
+
+
+def active_days(calendar: pd.DataFrame, exceptions: pd.DataFrame, dates: Iterable[date]) -> pd.DataFrame:
+    """`service_id`, `date` (text, YYYYMMDD) for every date of `dates` on which a service runs.
+
+    Sorted by both. A date both added and removed is removed.
+    """
+    parts = [pd.DataFrame({"service_id": [], "date": []}, dtype="str")]
+    for day in dates:
+        text = f"{day:%Y%m%d}"
+        runs = (calendar["start_date"] <= text) & (calendar["end_date"] >= text)
+        runs &= calendar[WEEKDAYS[day.weekday()]] == "1"
+        parts.append(pd.DataFrame({"service_id": calendar["service_id"][runs], "date": text}))
+        parts.append(_exceptions(exceptions, "1", text))
+    active = pd.concat(parts).drop_duplicates()
+    removed = exceptions.loc[exceptions["exception_type"] == "2", ["service_id", "date"]].drop_duplicates()
+    active = active.merge(removed.assign(removed=1), on=["service_id", "date"], how="left")
+    active = active.loc[active["removed"].isna(), ["service_id", "date"]]
+    return active.sort_values(["service_id", "date"], ignore_index=True)
+
+
+def _exceptions(exceptions: pd.DataFrame, kind: str, text: str) -> pd.DataFrame:
+    wanted = (exceptions["exception_type"] == kind) & (exceptions["date"] == text)
+    return exceptions.loc[wanted, ["service_id", "date"]]
+
+
+def span(calendar: pd.DataFrame, exceptions: pd.DataFrame) -> tuple[date, date] | None:
+    """First and last active date with exceptions applied, or None when no date is."""
+    removed: dict[str, set[str]] = {}
+    for service, day in _pairs(exceptions, "2"):
+        removed.setdefault(service, set()).add(day)
+    found: list[str] = [day for service, day in _pairs(exceptions, "1") if day not in removed.get(service, ())]
+    for line in calendar.itertuples(index=False):
+        weekdays = [getattr(line, name) == "1" for name in WEEKDAYS]
+        if any(weekdays):
+            gone = removed.get(line.service_id, set())
+            found += _first_running(line.start_date, line.end_date, weekdays, gone, 1)
+            found += _first_running(line.end_date, line.start_date, weekdays, gone, -1)
+    return (_date(min(found)), _date(max(found))) if found else None
+
+
+def _pairs(exceptions: pd.DataFrame, kind: str) -> list[tuple[str, str]]:
+    lines = exceptions[exceptions["exception_type"] == kind]
+    return list(zip(lines["service_id"], lines["date"], strict=True))
+
+
+def _first_running(begin: str, end: str, weekdays: list[bool], gone: set[str], step: int) -> list[str]:
+    """The first active date from `begin` towards `end`; at most a week more than the dates removed."""
+    day = _date(begin)
+    for _ in range(len(gone) + 8):
+        text = f"{day:%Y%m%d}"
+        if (text > end) if step > 0 else (text < end):
+            return []
+        if weekdays[day.weekday()] and text not in gone:
+            return [text]
+        day += timedelta(days=step)
+    return []
+
+
+def _date(text: str) -> date:
+    return datetime.strptime(text, "%Y%m%d").date()
+
+
+def _is_date(texts: pd.Series) -> pd.Series:
+    """Real dates written YYYYMMDD; years that a step past the end can't leave Python's calendar by."""
+    known = {text: _is_real(text) for text in texts.unique()}
+    return texts.map(known).astype(bool)
+
+
+def _is_real(text: str) -> bool:
+    if len(text) != 8 or not (text.isascii() and text.isdigit()) or not "1900" <= text[:4] <= "9998":
+        return False
+    try:
+        _date(text)
+    except ValueError:
+        return False
+    return True

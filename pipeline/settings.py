@@ -1,0 +1,101 @@
+"""Profiles a user picks and overrides, validated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..storage.errors import HeadwayError
+
+PROFILES = files("headway.conf")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BuildSettings(_Section):
+    """How a store is built."""
+
+    days: Annotated[int, Field(ge=1, le=366)] = 2
+    cluster_minutes: Annotated[int, Field(ge=1, le=1440)] = 60
+    subtrips: Literal["none", "sqrt-trip", "sqrt-mean"] = "none"
+
+
+class WalkSettings(_Section):
+    """How footpaths are made."""
+
+    mode: Literal["default", "none"] = "default"
+    radius_m: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 500.0
+    speed_mps: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.2
+    detour: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+
+
+class Settings(_Section):
+    """Everything that a profile can say."""
+
+    threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    build: BuildSettings = BuildSettings()
+    walk: WalkSettings = WalkSettings()
+
+    def thread_count(self) -> int:
+        """Threads to use: as told, or one for each core that this process may run on."""
+        return self.threads if self.threads != "auto" else len(os.sched_getaffinity(0))
+
+
+def load_settings(profile: str, overrides: Sequence[str] = (), options: dict[str, Any] | None = None) -> Settings:
+    """A profile (a name of `conf/` or a path), then `key=value` overrides, then options that are not None.
+
+    Keys are dotted, `walk.radius_m`. Raises `HeadwayError` naming the key and where it was set.
+    """
+    found, origin = _profile(profile)
+    origins: dict[str, str] = {}
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise HeadwayError(f"--set {text}: write key=value, for example --set walk.radius_m=400")
+        _put(found, key.strip(), yaml.safe_load(value), f"--set {text}")
+        origins[key.strip()] = f"--set {text}"
+    for key, (flag, value) in (options or {}).items():
+        if value is not None:
+            _put(found, key, value, flag)
+            origins[key] = f"{flag} {value}"
+    try:
+        return Settings.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        parts = [str(part) for part in first["loc"]]
+        key = next((".".join(parts[:n]) for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in origins), "")
+        where = origins.get(key) or f"{origin}: {'.'.join(parts)}"
+        raise HeadwayError(f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}; see headway config show") from None
+
+
+def _profile(profile: str) -> tuple[dict[str, Any], str]:
+    place = Path(profile) if profile.endswith((".yaml", ".yml")) else PROFILES / f"{profile}.yaml"
+    if not place.is_file():
+        names = ", ".join(
+            sorted(file.name.removesuffix(".yaml") for file in PROFILES.iterdir() if file.name.endswith(".yaml"))
+        )
+        raise HeadwayError(f"--profile {profile}: no such profile; there are {names}, or give a .yaml file")
+    try:
+        found = yaml.safe_load(place.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise HeadwayError(f"{profile}: not a readable YAML file ({' '.join(str(error).split())})") from None
+    if not isinstance(found or {}, dict):
+        raise HeadwayError(f"{profile}: keys and values are wanted, as in headway config show")
+    return found or {}, profile
+
+
+def _put(tree: dict[str, Any], key: str, value: Any, where: str) -> None:
+    *path, last = key.split(".")
+    for part in path:
+        tree = tree.setdefault(part, {})
+        if not isinstance(tree, dict):
+            raise HeadwayError(f"{where}: {part} holds no keys; see headway config show")
+    tree[last] = value
