@@ -18,18 +18,15 @@ import shutil
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # the neighbours, also when imported from elsewhere
 
+from feed_files import Archive, Folder, clock_table, csv_bytes, join, put, text
 from geography import INTERCITY, PRESETS, Network, Plan, network
 from timetables import DY, EV, ROUTE_TYPES, SA, SC, SERVICES, SU, WK, Run, runs, traits
 
@@ -39,66 +36,6 @@ STREETS = ["Mill", "Church", "Station", "Harbour", "School", "Park", "Market", "
 KINDS = ["Street", "Lane", "Road", "Square", "Avenue", "Gardens", "Row, north side", "Row, south side"]
 SYLLABLES = ["Al", "Bren", "Cor", "Dun", "El", "Fair", "Gar", "Hol", "In", "Kel", "Lin", "Mar", "Nor", "Ost"]
 ENDINGS = ["bury", "dorf", "field", "ford", "ham", "mouth", "stad", "ton", "ville", "wick"]
-
-
-def clock_table(hours: int = 72) -> pa.Array:
-    """All times of day as text, to be taken from by seconds: far quicker than formatting each."""
-    return pa.array([f"{h:02}:{m:02}:{s:02}" for h in range(hours) for m in range(60) for s in range(60)])
-
-
-def join(*parts: pa.Array | str) -> pa.Array:
-    """Text columns and constants side by side."""
-    return pc.binary_join_element_wise(*parts, "")
-
-
-def text(numbers: np.ndarray, width: int = 0) -> pa.Array:
-    """Numbers as text, padded with zeros."""
-    return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width=width, padding="0")
-
-
-def csv_bytes(table: pa.Table, header: bool, quoting: str = "needed") -> pa.Buffer:
-    """A table as CSV."""
-    sink = pa.BufferOutputStream()
-    options = pa.csv.WriteOptions(include_header=header, quoting_style=quoting)
-    pa.csv.write_csv(table, sink, options)
-    return sink.getvalue()
-
-
-class Folder:
-    """A feed as a folder of text files."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-
-    def open(self, name: str) -> BinaryIO:
-        return (self.path / name).open("wb")
-
-    def close(self) -> None:
-        pass
-
-
-class Archive:
-    """A feed as a zip; entries carry zipfile's constant 1980 timestamp, so that bytes repeat."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-
-    def open(self, name: str) -> BinaryIO:
-        entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-        entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
-        entry._compresslevel = 1
-        return self.zip.open(entry, "w", force_zip64=True)
-
-    def close(self) -> None:
-        self.zip.close()
-
-
-def put(out: Folder | Archive, name: str, columns: dict[str, object]) -> None:
-    """Write a whole small table."""
-    with out.open(name) as sink:
-        sink.write(csv_bytes(pa.table(columns), header=True))
 
 
 def city_names(count: int) -> pa.Array:
@@ -375,10 +312,14 @@ def generate(out: Path | str, plan: Plan, *, chunk_rows: int = CHUNK_ROWS) -> di
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
     """The command's options: a preset, and any field of the plan over it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path, help="a folder, or a name that ends in .zip")
     parser.add_argument("--preset", choices=PRESETS, default="city")
-    parser.add_argument("--compare", type=Path, nargs="*", default=None, metavar="FEED", help="feeds to set beside")
+    parser.add_argument(
+        "--compare", type=Path, nargs="*", default=None, metavar="FEED", help="feeds to set beside"
+    )
     parser.add_argument("--no-stats", action="store_true", help="only write")
     for field in dataclasses.fields(Plan):
         kind = dt.date.fromisoformat if field.name == "date" else type(field.default)

@@ -26,8 +26,8 @@ class Plan:
     date: dt.date = dt.date(2026, 9, 30)
     cities: int = 1
     headway: float = 1.0  # multiplies all headways: 2 halves the number of trips
-    shortest: int = 15  # places per line, drawn between these two
-    longest: int = 55
+    shortest: int = 16  # places per line, drawn between these two
+    longest: int = 64
     running_times: int = 2  # sets of running times over the day, 1 to 4
     rail: float = 0.04  # shares of lines ...
     express: float = 0.08
@@ -50,7 +50,7 @@ class Plan:
 
 PRESETS = {
     "demo": Plan(stops=400, lines=40, shortest=8, longest=24, headway=1.5),
-    "city": Plan(),
+    "city": Plan(headway=0.95),
     "national": Plan(stops=500_000, lines=22_000, cities=600, headway=2.0),
 }
 
@@ -82,7 +82,7 @@ def city_sizes(plan: Plan) -> np.ndarray:
 
 def spread(sizes: np.ndarray) -> np.ndarray:
     """Standard deviation of a city's stops in kilometres, so that larger cities are denser too."""
-    return np.sqrt(sizes / (16 * 3.0 * sizes**0.2))
+    return np.sqrt(sizes / (16 * 3.5 * sizes**0.2))
 
 
 def place_cities(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -99,11 +99,11 @@ def place_cities(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def scatter(n: int, centre: np.ndarray, sigma: float, rng: np.random.Generator) -> np.ndarray:
-    """n places around a centre: evenly spaced nearby (a low-discrepancy sequence), thinning outwards."""
+    """n places around a centre: evenly spaced (a low-discrepancy sequence), thinning outwards."""
     i = np.arange(n)
     u = (rng.random() + 0.7548776662466927 * i) % 1
     v = (rng.random() + 0.5698402909980532 * i) % 1
-    radius = sigma * np.sqrt(-2 * np.log1p(-0.99 * u))
+    radius = 1.9 * sigma * u**0.6
     points = np.stack([radius * np.cos(2 * np.pi * v), radius * np.sin(2 * np.pi * v)], axis=1)
     return centre + points + rng.normal(scale=0.04, size=(n, 2))
 
@@ -159,9 +159,9 @@ def walk(
         options = near[at]
         away = xy[options] - xy[at][:, None]
         ahead = np.cos(np.arctan2(away[..., 1], away[..., 0]) - heading[alive, None])
-        score = ahead + road[at] + 0.12 * rng.normal(size=options.shape)
+        score = ahead + road[at] + 0.25 * rng.normal(size=options.shape)
         seen = (options[:, :, None] == path[alive, None, :step]).any(axis=2)
-        score[seen | (ahead < -0.2)] = -9  # a line that would have to turn back ends here
+        score[seen | (ahead < -0.4)] = -9  # a line that would have to turn back ends here
         best = score.argmax(axis=1)
         rows = np.arange(len(alive))
         go = score[rows, best] > -9
@@ -187,7 +187,7 @@ def lines_on(
     near = cKDTree(xy).query(xy, k=min(9, len(xy)))[1][:, 1:]
     # The same liking in both directions, drawn per place: a line and its opposite take the same road.
     liking = rng.random(len(xy))
-    road = 0.35 * (liking[:, None] * liking[near])
+    road = 0.08 * (liking[:, None] * liking[near])
     visited = np.zeros(len(xy), bool)
     done: list[np.ndarray] = []
     for attempt in range(40):
@@ -195,13 +195,14 @@ def lines_on(
         if want <= 0:
             break
         batch = max(1, min(want, lines // 8)) if attempt < 30 else want
-        chance = weight * np.where(visited, 0.2, 1.0)
+        chance = weight * np.where(visited, 0.03, 1.0)
         starts = rng.choice(len(xy), size=batch, p=chance / chance.sum())
         inward = towns[starts] - xy[starts]
         heading = np.arctan2(inward[:, 1], inward[:, 0])
         heading += np.where(rng.random(batch) < 0.6, rng.normal(scale=0.5, size=batch), 2.5)
         span = rng.integers(lengths[0], lengths[1] + 1, size=batch)
-        for path in walk(xy, starts, heading, span, near, road, rng):
+        fresh = road + 0.25 * ~visited[near]  # planners leave no street without a line
+        for path in walk(xy, starts, heading, span, near, fresh, rng):
             if len(path) >= fewest:
                 done.append(path)
                 visited[path] = True

@@ -1,4 +1,4 @@
-"""When made-up lines run: services, headways over the day, running times, dwell, and their many exceptions."""
+"""When made-up lines run: services, headways over the day, running times, dwell, and the exceptions."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def jitter(departures: np.ndarray, whole_minutes: bool, rng: np.random.Generator
     shift = rng.integers(-1, 2, len(departures)) * 60
     if not whole_minutes:
         shift = rng.integers(-60, 61, len(departures))
-    return departures + np.where(rng.random(len(departures)) < 0.07, shift, 0)
+    return departures + np.where(rng.random(len(departures)) < 0.04, shift, 0)
 
 
 def runs(plan: Plan, net: Network, line: Line) -> Iterator[Run]:
