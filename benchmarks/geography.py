@@ -49,9 +49,9 @@ class Plan:
 
 
 PRESETS = {
-    "demo": Plan(stops=400, lines=40, shortest=8, longest=24, headway=1.5),
+    "demo": Plan(stops=400, lines=40, shortest=8, longest=24),
     "city": Plan(headway=0.95),
-    "national": Plan(stops=500_000, lines=22_000, cities=600, headway=2.0),
+    "national": Plan(stops=500_000, lines=22_000, cities=600, headway=4.0),
 }
 
 
@@ -221,8 +221,8 @@ def network(plan: Plan) -> Network:
     bus = plan.lines - intercity - rail
 
     paths = lines_on(xy, town, np.ones(count), bus, (plan.shortest, plan.longest), 5, rng)
-    # Tracks: one place in fifteen of the cities large enough to have any.
-    large = sizes >= max(300, np.partition(sizes, -min(40, len(sizes)))[-min(40, len(sizes))])
+    # Tracks: one place in fifteen of the forty largest cities, as far as these are large enough to have any.
+    large = sizes >= min(sizes.max(), max(300, np.sort(sizes)[-min(40, len(sizes))]))
     tracks = np.flatnonzero(large[city])
     tracks = rng.permutation(tracks)[: max(12, len(tracks) // 15)]
     spans = (max(5, plan.shortest // 2), max(6, plan.longest // 2))

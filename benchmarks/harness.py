@@ -52,7 +52,7 @@ class Finished:
 
 
 def timed(fn: Callable[[], object], repeats: int = 5) -> dict[str, float]:
-    """Call `fn` so often; fastest, median and slowest in seconds. Warm up before, if that is not the question."""
+    """Call `fn` so often; fastest, median and slowest in seconds. Warming up is the caller's business."""
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, not {repeats}")
     seconds = []
@@ -81,7 +81,7 @@ def peak_rss_mib() -> float:
 def command(
     argv: Sequence[str | os.PathLike[str]], *, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> Finished:
-    """Run a command and measure it with os.wait4, which counts that child alone. `env` adds to the environment.
+    """Run a command and measure it with os.wait4, which counts that child alone; `env` adds variables.
 
     Output goes through a file: a pipe that nobody drains would stop the child. A command that fails raises
     CalledProcessError, which carries what it printed.
@@ -140,7 +140,6 @@ def machine() -> dict[str, Any]:
         "memory_gib": round(memory / 2**30, 1),
         "gpus": gpus(),
         "os": first_match("/etc/os-release", r'^PRETTY_NAME="?([^"\n]+)"?$') or platform.system(),
-        "kernel": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
     }
 
@@ -187,7 +186,7 @@ def plain(value: object) -> object:
 
 
 def record(name: str, results: dict[str, Any], *, config: dict[str, Any]) -> Path:
-    """Write benchmarks/results/<name>.json: what was found, with what settings, on what machine and commit."""
+    """Write benchmarks/results/<name>.json: what was found, with which settings, on what, at which commit."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise ValueError(f"a result's name is made of a-z, 0-9, _ and -, not {name!r}")
     whole = {

@@ -177,6 +177,8 @@ def headways_of(
         base *= float(np.clip((20_000 / net.city_stops[net.place_city[path[0]]]) ** 0.3, 0.8, 4.0))
         relief = np.array([3 * off, 1.5, 1, off, 1, 1.25 * off, 1.75 * off, 2.5 * off])
         base *= plan.headway
+        if line.by_frequency:
+            base = min(base, 12.0)  # nobody promises "every two hours" without saying when
     grid = 60 if line.whole_minutes else 30
     seconds = np.minimum(base * 60 * relief, 4 * HOUR)
     return np.maximum(grid, np.rint(seconds / grid) * grid).astype(np.int64)
