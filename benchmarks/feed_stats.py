@@ -147,7 +147,9 @@ def describe(feed: Path, wanted: dt.date) -> dict[str, float]:
     active = set(trips.trip_id[trips.service_id.isin(services_on(feed, date))])
     columns = ["trip_id", "arrival_time", "departure_time", "stop_id", "stop_sequence"]
     table = read_arrow(feed, "stop_times", columns, pa.dictionary(pa.int32(), pa.string()))
-    result = {"stop_times": len(table), "trips": len(trips), "active trips": len(active)}
+    kinds = read(feed, "stops", ["location_type"]).location_type.str.strip()
+    result = {"stops": int(kinds.isin(["", "0"]).sum()), "stations": int((kinds == "1").sum())}
+    result |= {"trips": len(trips), "stop_times": len(table), "active trips": len(active)}
 
     trip, trip_names = codes(table["trip_id"])
     keep = trip_names.isin(active).to_numpy()[trip]
@@ -168,7 +170,7 @@ def describe(feed: Path, wanted: dt.date) -> dict[str, float]:
         trip, stop, clock = trip[at], stop[at], [c[at] for c in clock]
     arrive, depart = (np.where(a < 0, b, a) for a, b in (clock, clock[::-1]))
     blank = arrive < 0
-    result["stops used"] = len(np.unique(stop))
+    result["stops served"] = len(np.unique(stop))
     result["blank times"] = blank.mean()
     if blank.any():
         row = np.arange(len(trip))

@@ -51,7 +51,7 @@ class Plan:
 PRESETS = {
     "demo": Plan(stops=400, lines=40, shortest=8, longest=24),
     "city": Plan(headway=0.95),
-    "national": Plan(stops=500_000, lines=22_000, cities=600, headway=4.0),
+    "national": Plan(stops=500_000, lines=22_000, cities=600, headway=4.5),
 }
 
 

@@ -143,7 +143,7 @@ def test_times_never_run_backwards(times: pd.DataFrame) -> None:
 def test_character(feed: dict[str, pd.DataFrame], folder: Path) -> None:
     stats = feed_stats.describe(folder, DEMO.date)
     for name, low, high in [
-        ("stops used", 320, 400),
+        ("stops served", 320, 400),
         ("active trips", 1_000, 4_000),
         ("connections", 10_000, 60_000),
         ("types per edge", 1.1, 3.0),
