@@ -385,7 +385,9 @@ def test_frequencies_and_dates(tmp_path):
         ),
         trips="trip_id,service_id\nf,D\ng,D\nh,D\ni,X\nj,Y\nf,X",
         calendar=CALENDAR
-        + "D,0,0,1,0,0,0,0,20260601,20260614\nY,1,1,1,1,1,1,1,20260601,20260611\nY,1,1,1,1,1,1,1,20260601,2026",
+        + """D,0,0,1,0,0,0,0,20260601,20260614
+        Y,1,1,1,1,1,1,1,20260601,20260611
+        Y,1,1,1,1,1,1,1,20260601,2026""",
         calendar_dates="service_id,date,exception_type\nX,20260610,1\nX,20260611,1\nX,20260611,2\nY,20260610,2",
         frequencies="""trip_id,start_time,end_time,headway_secs
         f,7:00:00,7:40:00,1200
