@@ -1,4 +1,4 @@
-"""The one error that users see."""
+"""The base of every error that a user is meant to read."""
 
 
 class HeadwayError(Exception):

@@ -1,14 +1,22 @@
-"""What a build writes and a query reads."""
+"""What a build writes and a query reads, and how it lies in a bundle."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from . import bundle
 from .cluster_ap import ClusterAp
 from .edge_profile import EdgeProfile
-from .timetable import Timetable
+from .timetable import Footpaths, Places, Timetable, Trips
+
+KIND = "store"
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -29,11 +37,83 @@ class Connections:
 class Store:
     """A timetable with its connections, as types and progressions, and its edge profiles.
 
-    `facts` is plain data for people and manifests: feeds, build arguments, counts, what was dropped.
+    `facts` is plain data for people and manifests: sources, build arguments, counts, what was dropped.
     """
 
     timetable: Timetable
     connections: Connections
     cluster_ap: ClusterAp
     profile: EdgeProfile
-    facts: dict
+    facts: dict[str, Any]
+
+    @cached_property
+    def stops(self) -> list[str]:
+        """Ids of the stops, in the order of arrays of arrivals."""
+        return self.timetable.places.table["id"].slice(0, self.timetable.places.stops).to_pylist()
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the store as a bundle: whole, or not at all. Raises `HeadwayError` as `bundle.write` does."""
+        places, trips = self.timetable.places, self.timetable.trips
+        arrays: dict[str, np.ndarray] = {}
+        numbers: dict[str, Any] = {"horizon": self.timetable.horizon, "vertices": self.timetable.vertices}
+        for part, holder in self._parts().items():
+            for field in fields(holder):
+                value = getattr(holder, field.name)
+                if isinstance(value, np.ndarray):
+                    arrays[f"{part}.{field.name}"] = value
+                elif isinstance(value, int):
+                    numbers[f"{part}.{field.name}"] = value
+        tables = {"places": places.table, "trips": pa.table({"id": trips.ids})}
+        meta = {"facts": self.facts, "numbers": numbers, "rebuild": self.facts["rebuild"]}
+        bundle.write(
+            path, kind=KIND, version=VERSION, arrays=arrays, tables=tables, meta=meta, overwrite=overwrite
+        )
+
+    def _parts(self) -> dict[str, Any]:
+        timetable = self.timetable
+        return {
+            "places": timetable.places,
+            "trips": timetable.trips,
+            "footpaths": timetable.footpaths,
+            "connections": self.connections,
+            "cluster_ap": self.cluster_ap,
+            "profile": self.profile,
+        }
+
+
+def load(path: str | Path, verify: bool = False) -> Store:
+    """Open a store; its arrays are memory-mapped. `verify` compares every checksum first.
+
+    Raises `HeadwayError` for what is no whole store of this version.
+    """
+    found = bundle.open(path, KIND, VERSION)
+    if verify:
+        found.verify()
+    numbers = found.meta["numbers"]
+
+    def part(kind: Any, name: str, **given: Any) -> Any:
+        for field in fields(kind):
+            if field.name not in given:
+                key = f"{name}.{field.name}"
+                given[field.name] = numbers[key] if key in numbers else found.array(key)
+        return kind(**given)
+
+    timetable = Timetable(
+        numbers["horizon"],
+        numbers["vertices"],
+        part(Places, "places", table=found.table("places")),
+        part(Trips, "trips", ids=found.table("trips")["id"].combine_chunks()),
+        part(Footpaths, "footpaths"),
+    )
+    return Store(
+        timetable,
+        part(Connections, "connections"),
+        part(ClusterAp, "cluster_ap"),
+        part(EdgeProfile, "profile"),
+        found.meta["facts"],
+    )
+
+
+def sizes(path: str | Path) -> dict[str, int]:
+    """Bytes of each file of a store."""
+    return bundle.open(path, KIND, VERSION).sizes()

@@ -1,0 +1,59 @@
+"""What tests share: stores of small feeds, real feeds where they are, both engines."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headway.pipeline.build import build_feeds
+from headway.pipeline.engines import ALGORITHMS, Arrivals
+from headway.pipeline.gtfs.report import Report
+from headway.pipeline.settings import load_settings
+from headway.storage.store import Store
+
+SHARED = Path(__file__).parents[2] / "shared"
+NEVER = 2**31 - 1
+
+
+def real_feed(name: str) -> Path:
+    """A real feed beside the checkout; the test is skipped where there is none."""
+    path = SHARED / "feeds" / f"{name}.zip"
+    if not path.exists():
+        pytest.skip(f"{name} is not beside the checkout")
+    return path
+
+
+def build(feeds: list[Path], day: str = "2026-06-10", report: Report | None = None, **options) -> Store:
+    """Build a store in memory; `options` are settings, `walk__mode` for `walk.mode`."""
+    changes = {key.replace("__", "."): (key, value) for key, value in options.items()}
+    settings = load_settings("laptop", (), {"threads": ("threads", 1), **changes})
+    return build_feeds(feeds, date.fromisoformat(day), settings, report or Report())
+
+
+def answers(store: Store, queries: list[tuple[str, int]], algorithm: str) -> list[dict[str, int]]:
+    """For each (origin, departure): id -> second for every stop and station reached."""
+    places = store.timetable.places
+    ids = places.table["id"].to_pylist()
+    rows = [ids.index(origin) for origin, _ in queries]
+    starts = [places.vertex[places.offset[row] : places.offset[row + 1]] for row in rows]
+    sources = (np.cumsum([0] + [len(start) for start in starts]), np.concatenate([*starts, np.empty(0, np.uint32)]))
+    leave = np.array([second for _, second in queries], np.int32)
+    labels = Arrivals(store, algorithm, 1)(sources, leave)
+    found = []
+    for label in labels:
+        best = {}
+        for row, name in enumerate(ids):
+            vertices = places.vertex[places.offset[row] : places.offset[row + 1]]
+            if len(vertices) and label[vertices].min() != NEVER:
+                best[name] = int(label[vertices].min())
+        found.append(best)
+    return found
+
+
+@pytest.fixture(params=sorted(ALGORITHMS))
+def algorithm(request) -> str:
+    """Every query engine in turn."""
+    return request.param
