@@ -1,0 +1,5 @@
+"""The base of every error that a user is meant to read."""
+
+
+class HeadwayError(Exception):
+    """Wrong input or state, told in one line: file, row, cause, way out."""
