@@ -123,9 +123,7 @@ def write_calendar(out: Folder | Archive, date: dt.date) -> None:
     start, end = date - dt.timedelta(30), date + dt.timedelta(92)
     days = {
         name: [int(weekly[s][i]) for s in weekly]
-        for i, name in enumerate(
-            ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-        )
+        for i, name in enumerate(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
     }
     columns = {
         "service_id": [SERVICES[s] for s in weekly],
@@ -167,9 +165,7 @@ def write_lines(out: Folder | Archive, plan: Plan, net: Network) -> None:
     )
     number = np.arange(len(net.paths))
     cities = city_names(len(net.city_stops))
-    ends = [
-        cities.take(pa.array(net.place_city[np.array([path[at] for path in net.paths])])) for at in (0, -1)
-    ]
+    ends = [cities.take(pa.array(net.place_city[np.array([path[at] for path in net.paths])])) for at in (0, -1)]
     put(
         out,
         "routes.txt",
@@ -217,9 +213,7 @@ def tables(batch: list[Run], ids: pa.Array, clock: pa.Array) -> tuple[pa.Table, 
     """trips, stop_times and frequencies of some runs."""
     per_run = np.array([len(run.departures) for run in batch])
     owner = np.repeat(np.arange(len(batch)), per_run)
-    prefix = pa.array(
-        [f"{r.line}-{SERVICES[r.service]}-{r.direction}{r.variant}-" for r in batch], pa.string()
-    )
+    prefix = pa.array([f"{r.line}-{SERVICES[r.service]}-{r.direction}{r.variant}-" for r in batch], pa.string())
     trip_id = join(prefix.take(pa.array(owner)), text(ragged(np.zeros(len(batch), np.int64), per_run), 3))
 
     def per_trip(values: list[object]) -> pa.Array:
@@ -312,14 +306,10 @@ def generate(out: Path | str, plan: Plan, *, chunk_rows: int = CHUNK_ROWS) -> di
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
     """The command's options: a preset, and any field of the plan over it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="a folder, or a name that ends in .zip")
     parser.add_argument("--preset", choices=PRESETS, default="city")
-    parser.add_argument(
-        "--compare", type=Path, nargs="*", default=None, metavar="FEED", help="feeds to set beside"
-    )
+    parser.add_argument("--compare", type=Path, nargs="*", default=None, metavar="FEED", help="feeds to set beside")
     parser.add_argument("--no-stats", action="store_true", help="only write")
     for field in dataclasses.fields(Plan):
         kind = dt.date.fromisoformat if field.name == "date" else type(field.default)

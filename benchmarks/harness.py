@@ -104,9 +104,7 @@ def command(
         output = sink.read().decode(errors="replace")
     if child.returncode:
         raise subprocess.CalledProcessError(child.returncode, list(argv), output=output)
-    return Finished(
-        child.returncode, wall, usage.ru_utime, usage.ru_stime, mib(usage.ru_maxrss), output=output
-    )
+    return Finished(child.returncode, wall, usage.ru_utime, usage.ru_stime, mib(usage.ru_maxrss), output=output)
 
 
 def first_match(path: str, pattern: str) -> str | None:
@@ -133,9 +131,7 @@ def machine() -> dict[str, Any]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
-        "cpu": first_match("/proc/cpuinfo", r"^model name\s*:\s*(.+)$")
-        or platform.processor()
-        or platform.machine(),
+        "cpu": first_match("/proc/cpuinfo", r"^model name\s*:\s*(.+)$") or platform.processor() or platform.machine(),
         "cores": cores,
         "memory_gib": round(memory / 2**30, 1),
         "gpus": gpus(),

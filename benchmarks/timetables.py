@@ -165,9 +165,7 @@ def windows(first: int, last: int, headways: np.ndarray) -> np.ndarray:
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def headways_of(
-    plan: Plan, net: Network, line: Line, path: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+def headways_of(plan: Plan, net: Network, line: Line, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Seconds between trips per period, on a grid of half or whole minutes."""
     if line.mode == INTERCITY:
         base, relief = float(rng.choice([30, 60, 120])), np.ones(8)

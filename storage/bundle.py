@@ -8,7 +8,6 @@ A bundle is whole or absent: it is written beside its place, fsynced, and moved 
 Same input, same bytes: the manifest holds no times, hosts or worker counts. POSIX only (flock, openat).
 """
 
-import contextlib
 import errno
 import hashlib
 import io
@@ -17,6 +16,7 @@ import math
 import mmap
 import os
 import re
+import stat
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -48,6 +48,7 @@ def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """
     target = Path(os.path.realpath(path))
     way_out = "it is not replaced: name another output, or remove it yourself"
+    found = None
     try:
         if not target.parent.is_dir():
             raise HeadwayError(f"{path}: the folder {target.parent} does not exist; create it first")
@@ -55,14 +56,17 @@ def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:
             raise HeadwayError(f"{path}: the folder {target.parent} is not writable; name another output")
         if not os.path.lexists(target):
             return
+        found = target.lstat()
         if not overwrite:
             raise HeadwayError(f"{path} exists; name another output, or replace it with --overwrite")
-        if not target.is_dir():
+        if not stat.S_ISDIR(found.st_mode):
             raise HeadwayError(f"{path} is a file, not a store; {way_out}")
         with (target / MANIFEST).open("rb") as file:
             ours = file.read(len(OURS)) == OURS
         names = sorted(entry.name for entry in target.iterdir())
     except FileNotFoundError:
+        if found is None or not _still(target, found):  # another writer is just replacing it
+            return check_output(path, overwrite)
         ours, names = False, []
     except OSError as error:
         raise HeadwayError(f"{path}: {error.strerror}; name another output") from error
@@ -131,10 +135,9 @@ def write(
 
 
 def _parquet(table: pa.Table) -> pa.Buffer:
-    # One chunk a column: the number of workers that made a table must not show in the file.
+    # One chunk, and so one dictionary, a column: how many workers made a table must not show in the file.
     sink = pa.BufferOutputStream()
-    whole = table.unify_dictionaries().combine_chunks()
-    pq.write_table(whole, sink, compression="zstd", row_group_size=1 << 20, version="2.6")
+    pq.write_table(table.combine_chunks(), sink, compression="zstd", row_group_size=1 << 20, version="2.6")
     return sink.getvalue()
 
 
@@ -260,12 +263,17 @@ def open(path: str | os.PathLike[str], kind: str, version: int) -> Bundle:
             return _open_at(fd, path, kind, version)
         except HeadwayError:
             # Replaced while its files were being opened? Then the new one is whole.
-            with contextlib.suppress(OSError):
-                if not os.path.samestat(os.fstat(fd), path.stat()):
-                    continue
-            raise
+            if _still(path, os.fstat(fd)):
+                raise
         finally:
             os.close(fd)
+
+
+def _still(path: Path, found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.stat(), found)
+    except OSError:
+        return False
 
 
 def _open_at(folder: int, path: Path, kind: str, version: int) -> Bundle:

@@ -49,9 +49,14 @@ def _partial(target: Path) -> Iterator[Path]:
                 break
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if fd is not None:
-            os.close(fd)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        except KeyboardInterrupt:  # again: one Ctrl-C leaves nothing, wherever it falls
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            if fd is not None:
+                os.close(fd)
 
 
 def _locked(folder: Path) -> int | None:

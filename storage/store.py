@@ -65,9 +65,7 @@ class Store:
                     numbers[f"{part}.{field.name}"] = value
         tables = {"places": places.table, "trips": pa.table({"id": trips.ids})}
         meta = {"facts": self.facts, "numbers": numbers, "rebuild": self.facts["rebuild"]}
-        bundle.write(
-            path, kind=KIND, version=VERSION, arrays=arrays, tables=tables, meta=meta, overwrite=overwrite
-        )
+        bundle.write(path, kind=KIND, version=VERSION, arrays=arrays, tables=tables, meta=meta, overwrite=overwrite)
 
     def _parts(self) -> dict[str, Any]:
         timetable = self.timetable

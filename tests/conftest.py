@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from headway.pipeline.build import build_feeds
 from headway.pipeline.engines import ALGORITHMS, Arrivals
 from headway.pipeline.gtfs.report import Report

@@ -229,9 +229,7 @@ def make_trip(lines: list[dict[str, str]], stop_index: dict[str, int]) -> Trip |
     for i in range(len(kept)):
         if departure[i] < arrival[i] or (i and arrival[i] < departure[i - 1]):
             return None
-    return Trip(
-        [row[0] for row in kept], arrival, departure, [row[3] for row in kept], [row[4] for row in kept]
-    )
+    return Trip([row[0] for row in kept], arrival, departure, [row[3] for row in kept], [row[4] for row in kept])
 
 
 def read_stop_times(files: Files, wanted: set[str]):
@@ -291,9 +289,7 @@ class Oracle:
         self._stops: list[Stop] = []
         self._stations: dict[str, list[int]] = {}  # station: its stops
         self._runs: list[tuple[Trip, int]] = []  # a trip and the seconds to add to its times
-        self._rules: dict[
-            tuple[int, int], float | None
-        ] = {}  # what transfers.txt says: seconds or no footpath
+        self._rules: dict[tuple[int, int], float | None] = {}  # what transfers.txt says: seconds or no footpath
         self._start: int | None = None  # second 0 of the clock, that of the first feed
 
         opened = [Files(Path(path)) for path in feeds]

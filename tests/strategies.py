@@ -128,9 +128,7 @@ def trip_lines(draw, trip: str, stop_ids: list[str], others: list[str]) -> Rows:
             "pickup_type",
             "drop_off_type",
         )
-        lines.append(
-            dict(zip(keys, (trip, stop, str(sequence), arrival, departure, *restriction), strict=True))
-        )
+        lines.append(dict(zip(keys, (trip, stop, str(sequence), arrival, departure, *restriction), strict=True)))
         sequence += draw(st.sampled_from([1, 1, 1, 5]))
 
     length = draw(st.integers(2, 6))
@@ -182,15 +180,11 @@ def trip_lines(draw, trip: str, stop_ids: list[str], others: list[str]) -> Rows:
     elif fault == "no_stop":
         line["stop_id"] = draw(st.sampled_from([*others, "Z"]))
     elif fault == "same_sequence":
-        lines.append(
-            line | {"stop_id": draw(st.sampled_from(stop_ids))}
-        )  # perhaps an identical line, no fault
+        lines.append(line | {"stop_id": draw(st.sampled_from(stop_ids))})  # perhaps an identical line, no fault
     elif fault == "bad_sequence":
         line["stop_sequence"] = draw(st.sampled_from(["", "-1", "1.5", "x"]))
     elif fault == "backward":
-        line[draw(st.sampled_from(["arrival_time", "departure_time"]))] = draw(
-            st.sampled_from(["5:00:00", "90:00:00"])
-        )
+        line[draw(st.sampled_from(["arrival_time", "departure_time"]))] = draw(st.sampled_from(["5:00:00", "90:00:00"]))
     elif fault == "untimed_end":
         lines[draw(st.sampled_from([0, -1]))].update(arrival_time="", departure_time="")
     elif fault == "one_line":
@@ -216,9 +210,7 @@ def calendars(draw) -> Tables:
         if draw(rarely(6)):
             rows.append(_calendar("X", ["1"] * 7, *draw(st.tuples(days, days))))
         if draw(rarely(10)):
-            rows.append(
-                _calendar("Y", ["1"] * 7, draw(st.sampled_from(["2026-06-01", "20260231", ""])), "20260630")
-            )
+            rows.append(_calendar("Y", ["1"] * 7, draw(st.sampled_from(["2026-06-01", "20260231", ""])), "20260630"))
         tables["calendar.txt"] = rows
     kinds = st.sampled_from(["1", "1", "1", "2", "2", "3"])
     services = st.sampled_from(["Y", "Y", "Y", "X", "X", "W"])

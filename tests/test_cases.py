@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from conftest import SHARED, answers, build
+from headway.pipeline.engines import ALGORITHMS
+from headway.storage.errors import HeadwayError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import Oracle, OracleError
 from strategies import feeds, queries, write_feed
-
-from headway.pipeline.engines import ALGORITHMS
-from headway.storage.errors import HeadwayError
 
 CASES = sorted((SHARED / "cases").glob("*/case.json"))
 
@@ -24,7 +23,12 @@ CASES = sorted((SHARED / "cases").glob("*/case.json"))
 def test_hand_worked_case(file: Path, algorithm: str) -> None:
     case = json.loads(file.read_text())
     options = dict(case["build"])
-    names = {"walk": "walk__mode", "walk_radius": "walk__radius_m", "speed": "walk__speed_mps", "detour": "walk__detour"}
+    names = {
+        "walk": "walk__mode",
+        "walk_radius": "walk__radius_m",
+        "speed": "walk__speed_mps",
+        "detour": "walk__detour",
+    }
     day = options.pop("date")
     options = {names.get(key, f"build__{key}"): value for key, value in options.items()}
     paths = [file.parent / name for name in case["feeds"]]

@@ -184,9 +184,7 @@ def test_many_cities(tmp_path: Path) -> None:
     assert feed_stats.describe(tmp_path / "feed", plan.date)["largest connected part"] > 0.95
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"stops": 10}, {"lines": 0}, {"headway": 0}, {"running_times": 5}, {"shortest": 3}]
-)
+@pytest.mark.parametrize("wrong", [{"stops": 10}, {"lines": 0}, {"headway": 0}, {"running_times": 5}, {"shortest": 3}])
 def test_plan_is_checked(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"must be|needs|make no sense"):
         dataclasses.replace(DEMO, **wrong)

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.spatial import KDTree
 
 from ...kernels import text
-from .reading import text_buffers
+from ..blocks import text_buffers
 from .report import Report
 
 TRANSFERS = (

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from ...kernels import text, trips
 from ...storage.timetable import ALIGHT, BOARD
-from .reading import Block, Types, require, scan, text_buffers, trimmed
+from ..blocks import Block, Types, require, text_buffers, trimmed
+from .reading import scan
 from .report import Report
 from .source import Source
 

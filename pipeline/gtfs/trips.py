@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ...kernels import text
-from .reading import text_buffers
+from ..blocks import text_buffers
 from .report import Report
 
 TRIPS = ("trip_id", "service_id", "route_id")
