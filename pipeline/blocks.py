@@ -1,0 +1,204 @@
+"""Bytes to text columns: decoding, splitting, quoting and trimming, before any frame.
+
+A file is cut into blocks at line ends outside quotes, so that blocks can be parsed on several threads and no
+file has to fit in memory whole. Arrow parses a block; a block with ragged lines goes to the slow reader of the
+standard library, which takes short and long lines as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+from zipfile import BadZipFile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from ..storage.errors import HeadwayError
+
+BLOCK = 8 << 20
+LONGEST_LINE = 32 << 20
+BOM = b"\xef\xbb\xbf"
+
+Types = dict[str, pa.DataType]
+
+
+class NotUtf8Error(Exception):
+    """Met a block that is not UTF-8."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of one file in UTF-8, without the header line."""
+
+    file: str
+    header: tuple[str, ...]
+    data: bytes
+
+    def parse(self, columns: Types) -> pa.Table:
+        """The named columns, absent ones as empty text; text is trimmed where it is a dictionary or string.
+
+        `columns` maps names to `pa.string()` (left untrimmed: for parsers that skip blanks) or to a dictionary
+        type (its values are trimmed by `trimmed`).
+        """
+        present = {name: kind for name, kind in columns.items() if name in self.header}
+        table = self._arrow(present)
+        for name, kind in columns.items():
+            if name not in present:
+                empty = pa.array([""] * len(table), pa.string())
+                table = table.append_column(name, empty.cast(kind) if kind != pa.string() else empty)
+        return table.select(list(columns))
+
+    def _arrow(self, present: Types) -> pa.Table:
+        ragged: list[int] = []
+
+        def notice(row: pyarrow.csv.InvalidRow) -> str:
+            ragged.append(row.actual_columns)
+            return "skip"
+
+        try:
+            table = pyarrow.csv.read_csv(
+                pa.BufferReader(self.data),
+                read_options=pyarrow.csv.ReadOptions(
+                    column_names=self.header, block_size=len(self.data) + 1, use_threads=False
+                ),
+                parse_options=pyarrow.csv.ParseOptions(
+                    newlines_in_values=b'"' in self.data, invalid_row_handler=notice
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    include_columns=list(present), column_types=present, strings_can_be_null=False
+                ),
+            )
+        except pa.ArrowInvalid:
+            return self._slow(present)
+        return self._slow(present) if ragged else table.combine_chunks()
+
+    def _slow(self, present: Types) -> pa.Table:
+        width = len(self.header)
+        picked: dict[str, list[str]] = {name: [] for name in present}
+        places = [(self.header.index(name), values) for name, values in picked.items()]
+        try:
+            for fields in csv.reader(io.StringIO(self.data.decode(), newline="")):
+                if fields:
+                    fields += [""] * (width - len(fields))
+                    for place, values in places:
+                        values.append(fields[place])
+        except csv.Error as error:
+            raise HeadwayError(f"{self.file}: not a readable table ({error}); mend the file") from None
+        arrays = [
+            pa.array(values, pa.string()).cast(present[name])
+            if present[name] != pa.string()
+            else pa.array(values, pa.string())
+            for name, values in picked.items()
+        ]
+        return pa.table(arrays, names=list(picked))
+
+
+def trimmed(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Text without blanks around it, in one piece."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return pc.utf8_trim_whitespace(values)
+
+
+def text_buffers(column: pa.ChunkedArray | pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes uint8 and offsets int32[rows + 1] of a text column, as the parsers of `kernels.text` take them."""
+    whole = pa.array(column, pa.string()) if isinstance(column, pd.Series) else column
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], pa.string())
+    _, offsets, data = whole.buffers()
+    if offsets is None or not len(whole):
+        return np.zeros(1, np.uint8), np.zeros(1, np.int32)
+    ends = np.frombuffer(offsets, np.int32)[whole.offset : whole.offset + len(whole) + 1]
+    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8), ends
+
+
+def require(block: Block, columns: tuple[str, ...]) -> None:
+    """Raise `HeadwayError` unless the block's file has the columns."""
+    missing = [name for name in columns if name not in block.header]
+    if missing:
+        raise HeadwayError(
+            f"{block.file}: row 1: no column {' and no column '.join(missing)} "
+            f"(it has {', '.join(block.header)}); add it to the header"
+        )
+
+
+def read_blocks(stream: BinaryIO, file: str, latin: bool = False) -> Iterator[Block]:
+    """Whole lines of a file, front to back; `file` names it in messages.
+
+    Raises `NotUtf8Error` unless it is read as Latin-1, `HeadwayError` for a damaged file.
+    """
+    header: tuple[str, ...] = ()
+    rest = b""
+    row = 1
+    while True:
+        try:
+            piece = stream.read(BLOCK)
+        except (BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise HeadwayError(f"{file}: damaged after row {row} ({error}); fetch the feed again") from None
+        data = rest + piece
+        cut = len(data) if not piece else _line_end(data)
+        if not cut and piece:
+            if len(data) > LONGEST_LINE:
+                raise HeadwayError(
+                    f"{file}: row {row + 1} is longer than {LONGEST_LINE >> 20} MiB or has a quote that never "
+                    "closes; mend the file"
+                )
+            rest = data
+            continue
+        lines, rest = data[:cut], data[cut:]
+        row += lines.count(b"\n")
+        lines = _utf8(lines, file, latin, first=not header)
+        if not header and lines.strip():
+            header, lines = _split_header(lines, file)
+        if header and lines.strip():
+            yield Block(file, header, lines)
+        if not piece:
+            return
+
+
+def _line_end(data: bytes) -> int:
+    """Where the last line that ends outside quotes ends, or 0."""
+    newline = b"\n" if b"\n" in data else b"\r"
+    if b'"' not in data:
+        return data.rfind(newline) + 1
+    text = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(text == newline[0])
+    outside = ends[np.searchsorted(np.flatnonzero(text == ord('"')), ends) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+def _utf8(data: bytes, file: str, latin: bool, first: bool) -> bytes:
+    if first and data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise HeadwayError(f"{file}: row 1: UTF-16 text; save the file as UTF-8")
+    if first:
+        data = data.removeprefix(BOM)
+    if latin:
+        return data.decode("latin-1").encode()
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            raise NotUtf8Error from None
+    return data
+
+
+def _split_header(data: bytes, file: str) -> tuple[tuple[str, ...], bytes]:
+    """The header's names, trimmed (a repeated one is told apart, so that the first counts), and what follows."""
+    text = io.StringIO(data[: data.find(b"\n") + 1 or None].decode(), newline="")
+    first = next((line for line in csv.reader(text) if line), [])
+    end = data.find(b"\n") + 1 or len(data)
+    if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
+        end = data.find(b"\r") + 1
+    names: list[str] = []
+    for place, name in enumerate(first):
+        name = name.strip().strip("\x00")
+        names.append(name if name and name not in names else f"{name}#{place}")
+    return tuple(names), data[end:]

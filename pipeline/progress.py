@@ -1,0 +1,72 @@
+"""How far a long job is: a bar on a terminal, a plain line every few seconds elsewhere, or silence."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+PLAIN_EVERY = 3.0
+
+
+class Steps:
+    """Names the step at work; for jobs whose length is not known."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._console = Console(stderr=True, quiet=quiet)
+        self._status = self._console.status("") if self._console.is_terminal and not quiet else None
+        self._spoken = time.monotonic()
+
+    def __enter__(self) -> Steps:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status:
+            self._status.stop()
+
+    def __call__(self, step: str) -> None:
+        """Say what begins now."""
+        if self._status:
+            self._status.update(step)
+        elif time.monotonic() - self._spoken > PLAIN_EVERY:
+            self._console.print(f"{step} ...", highlight=False)
+            self._spoken = time.monotonic()
+
+
+class Counter:
+    """Counts rows done of a known number."""
+
+    def __init__(self, what: str, total: int, quiet: bool) -> None:
+        self._console = Console(stderr=True, quiet=quiet)
+        self._what, self._total, self._done = what, total, 0
+        self._began = self._spoken = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=quiet or not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task(what, total=total)
+
+    def __enter__(self) -> Counter:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def advance(self, rows: int) -> None:
+        """So many more are done."""
+        self._done += rows
+        self._bar.advance(self._task, rows)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._spoken > PLAIN_EVERY:
+            rate = self._done / max(1e-9, now - self._began)
+            self._console.print(f"{self._done:,} of {self._total:,} {self._what}, {rate:,.0f}/s", highlight=False)
+            self._spoken = now

@@ -1,0 +1,202 @@
+"""Files of queries, read in parts of fixed size, and what is wrong with each query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..storage.errors import HeadwayError
+from ..storage.store import Store
+from .blocks import NotUtf8Error, read_blocks, trimmed
+from .times import parse_departures
+
+PART = 65_536
+COLUMNS = ("query_id", "origin", "departure", "destination")
+ERRORS = pa.schema([("query_id", pa.int64()), ("error", pa.string())])
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Good queries of one part: `query_id` int64, `origin` and `destination` rows of places int32,
+    `departure` int32 seconds, all [queries]. `destination` is -1 where none was asked for."""
+
+    query_id: np.ndarray
+    origin: np.ndarray
+    destination: np.ndarray
+    departure: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.query_id)
+
+
+@dataclass(frozen=True)
+class QueryFile:
+    """A file that was looked through once: how many `rows`, and `repeated`, those whose query_id came before
+    (int64, from 0). `header_rows` is what people count before the first."""
+
+    path: Path
+    header_rows: int
+    rows: int
+    repeated: np.ndarray
+
+    def parts(self, store: Store, destinations: bool) -> Iterator[tuple[Queries, pa.Table]]:
+        """Good queries and the errors (`query_id`, `error`) of each 65,536 rows, in order."""
+        ids = pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string())
+        first = 0
+        for table in _parts(self.path, destinations):
+            yield _check(table, first, self, ids, store.timetable.horizon, destinations)
+            first += len(table)
+
+
+def open_queries(path: Path, destinations: bool) -> QueryFile:
+    """Look a file through: its columns, how many rows, which ids repeat.
+
+    Raises `HeadwayError` for a file that is no readable CSV or Parquet table of queries.
+    """
+    rows, ascending, last = 0, True, None
+    seen: list[np.ndarray] = []
+    for table in _tables(path, destinations):
+        ids = _ids(table, rows)
+        known = ids.drop_null().to_numpy()
+        ascending = (
+            ascending and bool((np.diff(known) > 0).all()) and (last is None or not len(known) or known[0] > last)
+        )
+        last = known[-1] if len(known) else last
+        seen.append(np.stack([known, rows + np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))]))
+        rows += len(table)
+    repeated = np.empty(0, np.int64)
+    if not ascending:
+        known, where = np.concatenate(seen, axis=1)
+        _, firsts = np.unique(known, return_index=True)
+        repeated = np.delete(where, firsts)
+    return QueryFile(path, 0 if _is_parquet(path) else 1, rows, repeated)
+
+
+def _parts(path: Path, destinations: bool) -> Iterator[pa.Table]:
+    waiting: list[pa.Table] = []
+    held = 0
+    for table in _tables(path, destinations):
+        waiting.append(table)
+        held += len(table)
+        while held >= PART:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, PART)
+            waiting = [whole.slice(PART)]
+            held -= PART
+    if held:
+        yield pa.concat_tables(waiting)
+
+
+def _tables(path: Path, destinations: bool) -> Iterator[pa.Table]:
+    """The query columns that the file has, piece by piece."""
+    needed = ("origin", "departure", "destination") if destinations else ("origin", "departure")
+    try:
+        yield from (_parquet if _is_parquet(path) else _csv)(path, needed)
+    except (OSError, pa.ArrowException) as error:
+        cause = " ".join(str(getattr(error, "strerror", None) or error).split())
+        raise HeadwayError(f"{path}: {cause}; give a CSV or Parquet file of queries") from None
+
+
+def _is_parquet(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(4) == b"PAR1"
+
+
+def _parquet(path: Path, needed: tuple[str, ...]) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        _require(path, names, needed)
+        columns = [name for name in COLUMNS if name in names]
+        for batch in file.iter_batches(PART, columns=columns):
+            table = pa.table(batch).select(columns)
+            for name in ("origin", "destination"):
+                if name in columns:
+                    kind = table.schema.field(name).type
+                    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+                    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
+                        raise HeadwayError(f"{path}: column {name} is {kind}; ids are text: write it as text")
+                    table = table.set_column(columns.index(name), name, table[name].cast(pa.string()))
+            yield table
+
+
+def _csv(path: Path, needed: tuple[str, ...]) -> Iterator[pa.Table]:
+    try:
+        with path.open("rb") as stream:
+            empty = True
+            for block in read_blocks(stream, str(path)):
+                empty = False
+                _require(path, list(block.header), needed)
+                columns = [name for name in COLUMNS if name in block.header]
+                table = block.parse(dict.fromkeys(columns, pa.string()))
+                yield pa.table([trimmed(table[name]) for name in columns], names=columns)
+    except NotUtf8Error:
+        raise HeadwayError(f"{path}: not UTF-8; save it as UTF-8") from None
+    if empty:
+        _require(path, path.read_text(encoding="utf-8-sig").strip().replace(" ", "").split(","), needed)
+
+
+def _require(path: Path, names: list[str], needed: tuple[str, ...]) -> None:
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise HeadwayError(f"{path}: row 1: no column {missing[0]} (it has {', '.join(names)}); add it")
+
+
+def _ids(table: pa.Table, first: int) -> pa.Array:
+    """int64[rows], null where there is none or no integer; row numbers without such a column."""
+    if "query_id" not in table.column_names:
+        return pa.array(np.arange(first, first + len(table)))
+    column = table["query_id"].combine_chunks()
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64())
+    texts = pc.fill_null(column.cast(pa.string()), "")
+    good = pc.match_substring_regex(texts, r"^-?[0-9]{1,18}(\.0)?$")
+    whole = pc.replace_substring(pc.if_else(good, texts, "0"), ".0", "")
+    return pc.if_else(good, whole.cast(pa.int64()), pa.scalar(None, pa.int64()))
+
+
+def _seconds(table: pa.Table) -> np.ndarray:
+    column = table["departure"].combine_chunks()
+    if pa.types.is_integer(column.type):
+        wide = pc.fill_null(column.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        return np.where((wide >= 0) & (wide < 2**31), wide, -1).astype(np.int32)
+    if pa.types.is_floating(column.type):
+        number = pc.fill_null(column, -1).to_numpy(zero_copy_only=False)
+        return np.where((number >= 0) & (number < 2**31) & (number == np.floor(number)), number, -1).astype(np.int32)
+    return parse_departures(column)
+
+
+def _check(
+    table: pa.Table, first: int, file: QueryFile, ids: pa.Array, horizon: int, destinations: bool
+) -> tuple[Queries, pa.Table]:
+    query_id = _ids(table, first)
+    departure = _seconds(table)
+    rows = first + np.arange(len(table))
+    origin = pc.fill_null(pc.index_in(table["origin"].combine_chunks(), value_set=ids), -1).to_numpy()
+    destination = np.full(len(table), -1, np.int32)
+    problems: list[tuple[np.ndarray, str | None, str]] = [
+        (~query_id.is_valid().to_numpy(zero_copy_only=False), None, "the query_id is null or no integer"),
+        (np.isin(rows, file.repeated), None, "the query_id is repeated"),
+        (origin < 0, "origin", "unknown origin {!r}"),
+    ]
+    if destinations:
+        destination = pc.fill_null(pc.index_in(table["destination"].combine_chunks(), value_set=ids), -1).to_numpy()
+        problems.append((destination < 0, "destination", "unknown destination {!r}"))
+    problems.append((departure < 0, "departure", "malformed departure {!r}"))
+    problems.append((departure >= horizon, "departure", f"departure {{}} is outside [0, {horizon})"))
+    bad = np.zeros(len(table), np.bool_)
+    found: dict[int, str] = {}
+    for mask, column, words in problems:
+        for row in np.flatnonzero(mask & ~bad):
+            value = table[column][int(row)].as_py() if column else None
+            found[int(row)] = f"row {first + row + 1 + file.header_rows}: " + words.format(value)
+        bad |= mask
+    order = sorted(found)
+    errors = pa.table([query_id.take(pa.array(order, pa.int64())), [found[row] for row in order]], schema=ERRORS)
+    good = np.flatnonzero(~bad)
+    return Queries(query_id.fill_null(0).to_numpy()[good], origin[good], destination[good], departure[good]), errors
