@@ -65,9 +65,7 @@ def answer(store: Store, engine: Arrivals, queries: Queries, asked: Answer) -> I
     size = max(1, CELLS // max(1, store.timetable.vertices))
     for first in range(0, len(queries), size):
         part = slice(first, first + size)
-        some = Queries(
-            queries.query_id[part], queries.origin[part], queries.destination[part], queries.departure[part]
-        )
+        some = Queries(queries.query_id[part], queries.origin[part], queries.destination[part], queries.departure[part])
         sources = sources_of(store, some.origin)
         by_place = kernel.by_place(engine(sources, some.departure), places.offset, places.vertex)
         # A station without stops reaches nothing, and nothing else starts at no vertex.
@@ -155,11 +153,15 @@ def read_weights(path: Path, store: Store) -> Weights:
     rows = pc.fill_null(stops, -1).to_numpy()
     if (rows < 0).any():
         row = int(np.flatnonzero(rows < 0)[0])
-        raise HeadwayError(f"{path}: row {row + 2}: no stop {table['stop'][row].as_py()!r} in the store; remove the row")
+        raise HeadwayError(
+            f"{path}: row {row + 2}: no stop {table['stop'][row].as_py()!r} in the store; remove the row"
+        )
     if len(np.unique(rows)) < len(rows):
         _, firsts = np.unique(rows, return_index=True)
         row = int(np.delete(np.arange(len(rows)), firsts)[0])
-        raise HeadwayError(f"{path}: row {row + 2}: stop {table['stop'][row].as_py()!r} is repeated; keep one row of it")
+        raise HeadwayError(
+            f"{path}: row {row + 2}: stop {table['stop'][row].as_py()!r} is repeated; keep one row of it"
+        )
     values = np.zeros((len(store.stops), len(names)))
     for k, name in enumerate(names):
         kind = table.schema.field(name).type

@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 
+from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .connections_file import read_connections
-from .graph import build_store
+from .graph import build_store, expand
 from .gtfs import Walking, read_timetable
 from .gtfs.report import Report
 from .settings import Settings
@@ -26,7 +27,12 @@ def build_feeds(feeds: Sequence[Path], day: date, settings: Settings, report: Re
     walking = Walking(walk.radius_m, walk.speed_mps, walk.detour) if walk.mode == "default" else None
     threads = settings.thread_count()
     timetable, feed_facts = read_timetable(feeds, day, settings.build.days, walking, threads, report)
-    store = build_store(timetable, settings.build.cluster_minutes, settings.build.subtrips, threads, report)
+    raw = expand(timetable, settings.build.subtrips, threads, report)
+    if not len(raw.departure):
+        spans = "; ".join(f"{fact.name} is active from {fact.first_date} to {fact.last_date}" for fact in feed_facts)
+        names = ", ".join(str(path) for path in feeds)
+        raise HeadwayError(f"{names}: no departure in {settings.build.days} days from {day}; {spans}; choose --date")
+    store = build_store(timetable, raw, settings.build.cluster_minutes, threads, report)
     build = {
         "date": str(day),
         "days": settings.build.days,
@@ -45,7 +51,7 @@ def build_connections(path: Path, settings: Settings, report: Report) -> Store:
         with path.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     minutes = settings.build.cluster_minutes
-    store = build_store(timetable, minutes, "none", settings.thread_count(), report, given=raw)
+    store = build_store(timetable, raw, minutes, settings.thread_count(), report)
     build = {"cluster minutes": minutes, "subtrips": "none", "walk": "none"}
     source = {"name": path.name, "sha256": sha256}
     command = f"headway build --connections {path.name} -o STORE --cluster-minutes {minutes}"

@@ -37,29 +37,21 @@ class RawConnections:
     run: np.ndarray
 
 
-def build_store(
-    timetable: Timetable,
-    cluster_minutes: int,
-    subtrips: str,
-    threads: int,
-    report: Report,
-    given: RawConnections | None = None,
-) -> Store:
-    """Everything after the timetable. `given` are connections of a timetable without trips.
+def expand(timetable: Timetable, subtrips: str, threads: int, report: Report) -> RawConnections:
+    """The connections of all runs; `subtrips` is `none`, `sqrt-trip` or `sqrt-mean`. May be none at all."""
+    with ThreadPoolExecutor(threads) as pool, report.step("connections"):
+        return _expand(timetable, subtrips, _Spread(pool, threads))
 
-    Vertices are renumbered for locality. `subtrips` is `none`, `sqrt-trip` or `sqrt-mean`.
-    """
+
+def build_store(timetable: Timetable, raw: RawConnections, cluster_minutes: int, threads: int, report: Report) -> Store:
+    """Everything after the connections, of which there is at least one. Vertices are renumbered for locality."""
     with ThreadPoolExecutor(threads) as pool:
         spread = _Spread(pool, threads)
         with report.step("order vertices"):
-            pairs = _hops(timetable.trips) if given is None else (given.tail, given.head)
+            pairs = _hops(timetable.trips) if len(timetable.trips.vertex) else (raw.tail, raw.head)
             number, components = _order(timetable, *pairs)
             timetable = _renumber(timetable, number)
-        with report.step("connections"):
-            if given is None:
-                raw = _expand(timetable, subtrips, spread)
-            else:
-                raw = replace(given, tail=number[given.tail], head=number[given.head])
+            raw = replace(raw, tail=number[raw.tail], head=number[raw.head])
         with report.step("sort, types"):
             tail, head, duration, connections = _types(raw, timetable.vertices, spread)
         with report.step("progressions"):

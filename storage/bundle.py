@@ -337,11 +337,7 @@ def _sound(spec: Any, is_array: bool) -> bool:
     def counts(values: Any, least: int) -> bool:
         return isinstance(values, list) and all(type(value) is int and value >= least for value in values)
 
-    if (
-        not isinstance(spec, dict)
-        or not counts([spec.get("bytes")], 1)
-        or type(spec.get("sha256")) is not str
-    ):
+    if not isinstance(spec, dict) or not counts([spec.get("bytes")], 1) or type(spec.get("sha256")) is not str:
         return False
     return not is_array or (type(spec.get("dtype")) is str and counts(spec.get("shape"), 0))
 

@@ -99,9 +99,7 @@ def test_round_trip(tmp_path: Path, data: st.DataObject) -> None:
     dtype = np.dtype(data.draw(st.sampled_from(DTYPES)))
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
     array = data.draw(hnp.arrays(dtype, shape))
-    table = pa.table(
-        {"x": pa.array(data.draw(st.lists(st.none() | st.text(max_size=3), max_size=4)), pa.string())}
-    )
+    table = pa.table({"x": pa.array(data.draw(st.lists(st.none() | st.text(max_size=3), max_size=4)), pa.string())})
     path = tmp_path / "s"
     bundle.write(path, kind="k", version=1, arrays={"a": array}, tables={"t": table}, meta={}, overwrite=True)
     back = bundle.open(path, "k", 1)
@@ -528,9 +526,7 @@ def test_the_loser_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("exchange", [True, False])
-def test_threads_that_replace_and_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
-) -> None:
+def test_threads_that_replace_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool) -> None:
     if not exchange:
         monkeypatch.setattr(folder.ctypes, "CDLL", lambda *args, **options: None)
     path, errors, seen = tmp_path / "s", [], set()
@@ -634,9 +630,7 @@ def test_manifest_entries(store: Path, name: str, field: str) -> None:
     refusal(lambda: get(store), name)
 
 
-@pytest.mark.parametrize(
-    "name", ["../a.npy", "/etc/passwd", "a/b.npy", "..", ".a.npy", "a.txt", "a.npy\n", ""]
-)
+@pytest.mark.parametrize("name", ["../a.npy", "/etc/passwd", "a/b.npy", "..", ".a.npy", "a.txt", "a.npy\n", ""])
 def test_names_that_lead_elsewhere(store: Path, name: str) -> None:
     edit(store, lambda m: m["files"].update({name: m["files"]["departure.npy"]}))
     refusal(lambda: get(store), "manifest.json", repr(name))

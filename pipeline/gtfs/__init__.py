@@ -53,7 +53,7 @@ def read_timetable(
     """Read feeds into one timetable on the first feed's clock; vertices are stops in the order of the feeds.
 
     Ids stay as they are for one feed and get a prefix `feedname:` for several. `walking` None leaves out all
-    footpaths. Raises `HeadwayError` for input that can't be read or holds no departure.
+    footpaths. Raises `HeadwayError` for input that can't be read and dates outside a feed's service.
     """
     sources = [open_source(path) for path in feeds]
     twice = [name for name, count in Counter(source.name for source in sources).items() if count > 1]
@@ -72,11 +72,6 @@ def read_timetable(
         trips = _join_trips(read, shifts)
         stands = members(places)
         vertices = int((~places["is_station"]).sum())
-    if not len(trips.shift):
-        raise HeadwayError(
-            f"{', '.join(str(path) for path in feeds)}: no departure on {day} and the {days - 1} days after it; "
-            + "; ".join(f"{feed.name} is active from {feed.first:%Y%m%d} to {feed.last:%Y%m%d}" for feed in read)
-        )
     walks = Footpaths.none(vertices)
     if walking is not None:
         with report.step("footpaths"):
