@@ -58,8 +58,28 @@ class Answer:
         return pa.schema(columns)
 
 
-def answer(store: Store, engine: Arrivals, queries: Queries, asked: Answer) -> Iterator[pa.Table]:
-    """Answers in order of the queries, in pieces of bounded size."""
+def asked_for(store: Store, kind: str, cutoffs: str, weights: Path | None) -> Answer:
+    """An `Answer` from what a user types: cut-offs as `15,30` minutes, a file of weights.
+
+    Raises `HeadwayError` for cut-offs that are no list of minutes, and weights without `reach`.
+    """
+    if kind != "reach":
+        if weights is not None:
+            raise HeadwayError(f"--weights goes with --answer reach, not {kind}")
+        return Answer(kind)
+    try:
+        minutes = [float(text) for text in cutoffs.split(",")]
+        seconds = [round(60 * value) for value in minutes if 0 <= value <= 1e6]
+    except (ValueError, OverflowError):
+        minutes, seconds = [0.0], []
+    if len(seconds) < len(minutes):
+        raise HeadwayError(f"--cutoffs {cutoffs}: write minutes with commas between, for example 15,30,45,60")
+    found = Weights() if weights is None else read_weights(weights, store)
+    return Answer(kind, np.array(seconds, np.int32), found)
+
+
+def answer(store: Store, engine: Arrivals, queries: Queries, asked: Answer) -> Iterator[tuple[int, pa.Table]]:
+    """How many queries, and their answers: all in order, in pieces of bounded size."""
     places = store.timetable.places
     ids = pa.array(places.table["id"].combine_chunks(), pa.string())
     size = max(1, CELLS // max(1, store.timetable.vertices))
@@ -69,7 +89,7 @@ def answer(store: Store, engine: Arrivals, queries: Queries, asked: Answer) -> I
         sources = sources_of(store, some.origin)
         by_place = kernel.by_place(engine(sources, some.departure), places.offset, places.vertex)
         # A station without stops reaches nothing, and nothing else starts at no vertex.
-        yield _TABLES[asked.kind](by_place, some, ids, places.stops, asked).cast(asked.schema)
+        yield len(some), _TABLES[asked.kind](by_place, some, ids, places.stops, asked).cast(asked.schema)
 
 
 def sources_of(store: Store, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

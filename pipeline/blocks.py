@@ -1,14 +1,15 @@
 """Bytes to text columns: decoding, splitting, quoting and trimming, before any frame.
 
 A file is cut into blocks at line ends outside quotes, so that blocks can be parsed on several threads and no
-file has to fit in memory whole. Arrow parses a block; a block with ragged lines goes to the slow reader of the
-standard library, which takes short and long lines as they are.
+file has to fit in memory whole. Arrow parses a block; one with ragged lines or blanks before quotes goes to the
+slow reader of the standard library, which takes them as they are.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from ..storage.errors import HeadwayError
 BLOCK = 8 << 20
 LONGEST_LINE = 32 << 20
 BOM = b"\xef\xbb\xbf"
+BLANK_BEFORE_QUOTE = re.compile(rb'[,\n][ \t]+"')
 
 Types = dict[str, pa.DataType]
 
@@ -63,6 +65,8 @@ class Block:
             ragged.append(row.actual_columns)
             return "skip"
 
+        if b'"' in self.data and BLANK_BEFORE_QUOTE.search(self.data):
+            return self._slow(present)
         try:
             table = pyarrow.csv.read_csv(
                 pa.BufferReader(self.data),
@@ -85,7 +89,7 @@ class Block:
         picked: dict[str, list[str]] = {name: [] for name in present}
         places = [(self.header.index(name), values) for name, values in picked.items()]
         try:
-            for fields in csv.reader(io.StringIO(self.data.decode(), newline="")):
+            for fields in csv.reader(io.StringIO(self.data.decode(), newline=""), skipinitialspace=True):
                 if fields:
                     fields += [""] * (width - len(fields))
                     for place, values in places:
@@ -193,7 +197,7 @@ def _utf8(data: bytes, file: str, latin: bool, first: bool) -> bytes:
 def _split_header(data: bytes, file: str) -> tuple[tuple[str, ...], bytes]:
     """The header's names, trimmed (a repeated one is told apart, so that the first counts), and what follows."""
     text = io.StringIO(data[: data.find(b"\n") + 1 or None].decode(), newline="")
-    first = next((line for line in csv.reader(text) if line), [])
+    first = next((line for line in csv.reader(text, skipinitialspace=True) if line), [])
     end = data.find(b"\n") + 1 or len(data)
     if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
         end = data.find(b"\r") + 1

@@ -37,11 +37,11 @@ class Steps:
 
 
 class Counter:
-    """Counts rows done of a known number."""
+    """Counts rows done; `start` tells of how many."""
 
-    def __init__(self, what: str, total: int, quiet: bool) -> None:
+    def __init__(self, what: str, quiet: bool) -> None:
         self._console = Console(stderr=True, quiet=quiet)
-        self._what, self._total, self._done = what, total, 0
+        self._what, self._total, self._done = what, 0, 0
         self._began = self._spoken = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -52,7 +52,7 @@ class Counter:
             console=self._console,
             disable=quiet or not self._console.is_terminal,
         )
-        self._task = self._bar.add_task(what, total=total)
+        self._task = self._bar.add_task(what, total=None)
 
     def __enter__(self) -> Counter:
         self._bar.start()
@@ -60,6 +60,11 @@ class Counter:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
+
+    def start(self, total: int) -> None:
+        """The work begins, and there is so much of it."""
+        self._total = total
+        self._bar.update(self._task, total=total)
 
     def advance(self, rows: int) -> None:
         """So many more are done."""

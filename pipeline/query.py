@@ -68,7 +68,7 @@ def run_queries(
             part = folder / f"part-{number:05}.parquet"
             if not part.exists():
                 _write(folder / f"errors-{number:05}.parquet", ERRORS, iter([errors]))
-                _write(part, asked.schema, _counted(answer(store, engine, good, asked), good, advance))
+                _write(part, asked.schema, _counted(answer(store, engine, good, asked), advance))
             else:
                 advance(len(good))
             advance(len(errors))
@@ -145,15 +145,11 @@ def _read_job(folder: Path) -> dict | None:
         return None
 
 
-def _counted(tables: Iterator[pa.Table], good, advance: Callable[[int], None]) -> Iterator[pa.Table]:
-    """Pass tables on; tell of the queries that each piece stands for (the pieces are even)."""
-    told = 0
-    for number, table in enumerate(tables, 1):
+def _counted(pieces: Iterator[tuple[int, pa.Table]], advance: Callable[[int], None]) -> Iterator[pa.Table]:
+    """Pass tables on, and tell of the queries of each once it is taken."""
+    for queries, table in pieces:
         yield table
-        done = min(len(good), number * max(1, len(good) // 8)) if len(good) else 0
-        advance(done - told)
-        told = done
-    advance(len(good) - told)
+        advance(queries)
 
 
 def _replace(file: Path, write: Callable[[Path], object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -110,6 +111,11 @@ def load(path: str | Path, verify: bool = False) -> Store:
         part(EdgeProfile, "profile"),
         found.meta["facts"],
     )
+
+
+def fingerprint(path: str | Path) -> str:
+    """Tells this store's content from any other's: SHA-256 of its manifest, which holds all checksums."""
+    return hashlib.sha256((Path(path) / bundle.MANIFEST).read_bytes()).hexdigest()
 
 
 def sizes(path: str | Path) -> dict[str, int]:

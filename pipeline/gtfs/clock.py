@@ -10,8 +10,9 @@ import pandas as pd
 from ...storage.errors import HeadwayError
 
 DAY = 86400
-# Hours have up to three digits, so a trip may depart up to this many days after its service date.
-EARLIEST_DAY = -42
+# Hours have up to three digits, so a trip may depart up to 42 days after its service date; one by frequencies,
+# whose first departure may be as late, up to twice that.
+EARLIEST_DAY = -85
 
 
 def day_offsets(first: date, days: int, zone: ZoneInfo, store_zone: ZoneInfo) -> dict[date, int]:

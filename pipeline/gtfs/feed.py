@@ -63,7 +63,12 @@ def read_feed(
         trip_table = read_frame(source, "trips.txt", TRIPS, report, required=("trip_id", "service_id"))
         trips = distinct_trips(trip_table, f"{source.name}/trips.txt", report)
         calendar, exceptions = _calendars(source, trips, report)
-        first, last = _span(source, calendar, exceptions, day)
+        first, last = _span(source, calendar, exceptions)
+        if not first <= day <= last:
+            raise HeadwayError(
+                f"{source.path}: {day} is outside its service: first active date {first} ({first:%Y%m%d}), "
+                f"last {last} ({last:%Y%m%d}); choose a --date between them"
+            )
         offsets = clock.day_offsets(day, days, zone, store_zone)
         active = services.active_days(calendar, exceptions, offsets)
         offset_frame = pd.DataFrame({"date": [f"{when:%Y%m%d}" for when in offsets], "offset": list(offsets.values())})
@@ -98,16 +103,16 @@ def _calendars(source: Source, trips: pd.DataFrame, report: Report) -> tuple[pd.
     return calendar[calendar["service_id"].isin(used)], exceptions[exceptions["service_id"].isin(used)]
 
 
-def _span(source: Source, calendar: pd.DataFrame, exceptions: pd.DataFrame, day: date) -> tuple[date, date]:
+def service_span(source: Source, report: Report) -> tuple[date, date]:
+    """First and last active date of a feed's trips. Raises `HeadwayError` where there is none."""
+    trip_table = read_frame(source, "trips.txt", TRIPS, report, required=("trip_id", "service_id"))
+    return _span(source, *_calendars(source, trip_table, report))
+
+
+def _span(source: Source, calendar: pd.DataFrame, exceptions: pd.DataFrame) -> tuple[date, date]:
     found = services.span(calendar, exceptions)
     if found is None:
         raise HeadwayError(f"{source.path}: no trip runs on any date; check calendar.txt and calendar_dates.txt")
-    first, last = found
-    if not first <= day <= last:
-        raise HeadwayError(
-            f"{source.path}: --date {day} is outside its service: first active date {first} ({first:%Y%m%d}), "
-            f"last {last} ({last:%Y%m%d})"
-        )
     return found
 
 

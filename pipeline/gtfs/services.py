@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import date, datetime, timedelta
 
 import pandas as pd
@@ -31,28 +31,23 @@ def clean_exceptions(exceptions: pd.DataFrame, file: str, report: Report) -> pd.
     return exceptions[known]
 
 
-def active_days(calendar: pd.DataFrame, exceptions: pd.DataFrame, dates: Iterable[date]) -> pd.DataFrame:
+def active_days(calendar: pd.DataFrame, exceptions: pd.DataFrame, dates: Collection[date]) -> pd.DataFrame:
     """`service_id`, `date` (text, YYYYMMDD) for every date of `dates` on which a service runs.
 
     Sorted by both. A date both added and removed is removed.
     """
-    parts = [pd.DataFrame({"service_id": [], "date": []}, dtype="str")]
-    for day in dates:
-        text = f"{day:%Y%m%d}"
-        runs = (calendar["start_date"] <= text) & (calendar["end_date"] >= text)
-        runs &= calendar[WEEKDAYS[day.weekday()]] == "1"
-        parts.append(pd.DataFrame({"service_id": calendar["service_id"][runs], "date": text}))
-        parts.append(_exceptions(exceptions, "1", text))
-    active = pd.concat(parts).drop_duplicates()
-    removed = exceptions.loc[exceptions["exception_type"] == "2", ["service_id", "date"]].drop_duplicates()
-    active = active.merge(removed.assign(removed=1), on=["service_id", "date"], how="left")
+    window = pd.DataFrame({"date": [f"{day:%Y%m%d}" for day in dates], "weekday": [day.weekday() for day in dates]})
+    every = calendar.merge(window, how="cross")
+    runs = every["start_date"].le(every["date"]) & every["end_date"].ge(every["date"])
+    flagged = every["weekday"] < 0
+    for number, name in enumerate(WEEKDAYS):
+        flagged |= (every["weekday"] == number) & (every[name] == "1")
+    inside = exceptions[exceptions["date"].isin(window["date"])]
+    added, removed = (inside.loc[inside["exception_type"] == kind, ["service_id", "date"]] for kind in ("1", "2"))
+    active = pd.concat([every.loc[runs & flagged, ["service_id", "date"]], added]).drop_duplicates()
+    active = active.merge(removed.drop_duplicates().assign(removed=1), on=["service_id", "date"], how="left")
     active = active.loc[active["removed"].isna(), ["service_id", "date"]]
     return active.sort_values(["service_id", "date"], ignore_index=True)
-
-
-def _exceptions(exceptions: pd.DataFrame, kind: str, text: str) -> pd.DataFrame:
-    wanted = (exceptions["exception_type"] == kind) & (exceptions["date"] == text)
-    return exceptions.loc[wanted, ["service_id", "date"]]
 
 
 def span(calendar: pd.DataFrame, exceptions: pd.DataFrame) -> tuple[date, date] | None:

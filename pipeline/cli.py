@@ -1,0 +1,313 @@
+"""The command line: commands, options, progress; no logic."""
+
+from __future__ import annotations
+
+import enum
+import sys
+import time
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from ..storage.errors import HeadwayError
+from . import show
+from .progress import Counter, Steps
+from .settings import Settings, load_settings
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Earliest arrivals on public-transport timetables for very large query batches.",
+)
+config = typer.Typer(help="Profiles and what they say.")
+app.add_typer(config, name="config")
+
+# Typer may bring its own copy of Click, so its exceptions are reached through Typer.
+ClickException: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+Profile = Annotated[str, typer.Option(metavar="NAME", help="A profile of conf/, or a .yaml file.")]
+Overrides = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the profile.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A folder that `headway build` wrote.")]
+
+
+class Walk(enum.StrEnum):
+    """What `--walk` takes."""
+
+    default = "default"
+    none = "none"
+
+
+class Subtrips(enum.StrEnum):
+    """What `--subtrips` takes."""
+
+    none = "none"
+    sqrt_trip = "sqrt-trip"
+    sqrt_mean = "sqrt-mean"
+
+
+class AnswerKind(enum.StrEnum):
+    """What `--answer` takes."""
+
+    arrivals = "arrivals"
+    od = "od"
+    reach = "reach"
+
+
+class Algorithm(enum.StrEnum):
+    """What `--algorithm` takes."""
+
+    cluster_ap = "cluster-ap"
+    connection_scan = "connection-scan"
+
+
+class Device(enum.StrEnum):
+    """What `--device` takes."""
+
+    auto = "auto"
+    cpu = "cpu"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"headway {version('headway')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: headway build nyc.zip -o nyc.store --date 2026-09-30")
+def build(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="STORE", help="The store to write.")],
+    feeds: Annotated[list[Path] | None, typer.Argument(metavar="FEED...", help="GTFS zips or folders.")] = None,
+    day: Annotated[str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="The store's first date.")] = None,
+    connections: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Instead of feeds: a line `u v t lambda` a connection.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(help="Calendar days that the store covers [2].")] = None,
+    walk: Annotated[Walk | None, typer.Option(help="Footpaths, or none at all [default].")] = None,
+    walk_radius: Annotated[float | None, typer.Option(metavar="METRES", help="Generated up to here [500].")] = None,
+    walk_speed: Annotated[float | None, typer.Option(metavar="M/S", help="Metres a second [1.2].")] = None,
+    walk_detour: Annotated[float | None, typer.Option(metavar="FACTOR", help="Times the great circle [1.0].")] = None,
+    cluster_minutes: Annotated[int | None, typer.Option(help="Width of a cluster of departures [60].")] = None,
+    subtrips: Annotated[Subtrips | None, typer.Option(help="Shortcuts along trips [none].")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Make the first thing to be left out an error.")
+    ] = False,
+    overwrite: Overwrite = False,
+    profile: Profile = "laptop",
+    overrides: Overrides = [],  # noqa: B006
+    quiet: Quiet = False,
+) -> None:
+    """Build a store from GTFS feeds, or from a file of connections."""
+    settings = load_settings(
+        profile,
+        overrides,
+        {
+            "build.days": ("--days", days),
+            "build.cluster_minutes": ("--cluster-minutes", cluster_minutes),
+            "build.subtrips": ("--subtrips", subtrips and subtrips.value),
+            "walk.mode": ("--walk", walk and walk.value),
+            "walk.radius_m": ("--walk-radius", walk_radius),
+            "walk.speed_mps": ("--walk-speed", walk_speed),
+            "walk.detour": ("--walk-detour", walk_detour),
+        },
+    )
+    begun = time.perf_counter()
+    from ..storage.bundle import check_output
+    from .build import build_connections, build_feeds
+    from .gtfs.report import Report
+
+    check_output(output, overwrite)
+    with Steps(quiet) as steps:
+        report = Report(strict=strict, announce=steps)
+        if connections is not None:
+            if feeds or day:
+                raise HeadwayError("--connections takes no feeds and no --date; leave one of them out")
+            store = build_connections(connections, settings, report)
+        else:
+            if not feeds:
+                raise HeadwayError("no feed given; name a GTFS zip or folder: headway build FEED -o STORE --date DATE")
+            store = build_feeds(feeds, _date(day, feeds), settings, report)
+        with report.step("write"):
+            store.save(output, overwrite)
+    if not quiet:
+        show.built(store, report, output, time.perf_counter() - begun)
+
+
+def _date(text: str | None, feeds: list[Path]) -> date:
+    try:
+        return date.fromisoformat(text or "")
+    except ValueError:
+        from .dates import service_dates
+
+        hint = service_dates(feeds[0])
+        given = f"--date {text!r} is no date" if text else "no --date given"
+        raise HeadwayError(f"{given}; write YYYY-MM-DD, {hint}") from None
+
+
+@app.command(epilog="Example: headway info nyc.store --verify")
+def info(
+    store: StorePath,
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare every checksum first.")] = False,
+) -> None:
+    """Tell what a store holds, what was dropped, and how large its arrays are."""
+    from ..storage.store import load, sizes
+
+    found = load(store, verify)
+    show.info(found, sizes(store), as_json=json)
+
+
+@app.command(epilog="Example: headway stops nyc.store -o stops.csv")
+def stops(
+    store: StorePath,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="CSV or Parquet.")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """List stops and stations: id, name, lat, lon, station; to write query files from."""
+    from ..storage.store import load
+    from .stops import write_stops
+
+    write_stops(load(store), output, overwrite)
+
+
+@app.command(
+    epilog="Examples: headway query nyc.store queries.csv -o answers/ ; headway query nyc.store --from A12 --at 8:00"
+)
+def query(
+    store: StorePath,
+    queries: Annotated[
+        Path | None, typer.Argument(metavar="QUERIES", help="CSV or Parquet with origin, departure.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="ANSWERS", help="A folder, or a .csv file.")
+    ] = None,
+    answer: Annotated[AnswerKind, typer.Option(help="What to write for each query.")] = AnswerKind.arrivals,
+    cutoffs: Annotated[str, typer.Option(metavar="MINUTES,...", help="Cut-offs of reach.")] = "15,30,45,60",
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A table `stop` and numbers, summed by reach.")
+    ] = None,
+    origin: Annotated[str | None, typer.Option("--from", metavar="ID", help="One query, answered on screen.")] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Its departure, H:MM[:SS] or seconds.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="ID", help="Its destination.")] = None,
+    algorithm: Annotated[Algorithm, typer.Option(help="All give the same answers.")] = Algorithm.cluster_ap,
+    device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.auto,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad query.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
+    overwrite: Overwrite = False,
+    profile: Profile = "laptop",
+    overrides: Overrides = [],  # noqa: B006
+    quiet: Quiet = False,
+) -> None:
+    """Answer a file of queries, or one query on the screen."""
+    settings = load_settings(profile, overrides)
+    if origin is not None or at is not None or to is not None:
+        if queries is not None or origin is None or at is None:
+            raise HeadwayError("one query takes --from and --at (and --to), and no file of queries")
+        _single(store, origin, at, to, algorithm)
+        return
+    if queries is None or output is None:
+        raise HeadwayError("give a file of queries and -o ANSWERS, or one query by --from ID --at 8:00")
+    _batch(
+        store,
+        queries,
+        output,
+        (answer, cutoffs, weights),
+        algorithm,
+        settings,
+        strict=strict,
+        resume=resume,
+        overwrite=overwrite,
+        quiet=quiet,
+    )
+
+
+def _single(store: Path, origin: str, at: str, to: str | None, algorithm: Algorithm) -> None:
+    from ..storage.store import load
+    from .single import one_query
+
+    show.arrivals(one_query(load(store), origin, at, to, algorithm.value))
+
+
+def _batch(
+    path: Path,
+    queries: Path,
+    output: Path,
+    wanted: tuple[AnswerKind, str, Path | None],
+    algorithm: Algorithm,
+    settings: Settings,
+    *,
+    strict: bool,
+    resume: bool,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    from ..storage.store import fingerprint, load
+    from .answers import asked_for
+    from .engines import Arrivals
+    from .query import check_output, run_queries
+
+    begun = time.perf_counter()
+    check_output(output, overwrite)
+    store = load(path)
+    kind, cutoffs, weights = wanted
+    asked = asked_for(store, kind.value, cutoffs, weights)
+    engine = Arrivals(store, algorithm.value, settings.thread_count())
+    with Counter("queries", quiet) as counter:
+        done = run_queries(
+            store,
+            engine,
+            queries,
+            output,
+            asked,
+            fingerprint=fingerprint(path),
+            strict=strict,
+            resume=resume,
+            overwrite=overwrite,
+            started=counter.start,
+            advance=counter.advance,
+        )
+    if not quiet:
+        show.answered(done, output, time.perf_counter() - begun)
+
+
+@config.command("show", epilog="Example: headway config show --set walk.radius_m=400")
+def config_show(profile: Profile = "laptop", overrides: Overrides = []) -> None:  # noqa: B006
+    """Print the settings that a profile and overrides come to."""
+    print(yaml.safe_dump(load_settings(profile, overrides).model_dump(), sort_keys=False), end="")
+
+
+def main() -> None:
+    """Run a command; wrong input is one line and exit status 2."""
+    try:
+        app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    except HeadwayError as error:
+        _fail(str(error))
+    except ClickException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "headway"
+        _fail(f"{error.format_message().rstrip('.')}; see {command} --help")  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
+        print("headway: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output left; nobody is there to be told
+        sys.exit(1)
+
+
+def _fail(message: str) -> None:
+    print("headway: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,78 @@
+"""Hand-worked cases of the contract, and random timetables, through every engine against the oracle."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from conftest import SHARED, answers, build
+from headway.pipeline.engines import ALGORITHMS
+from headway.storage.errors import HeadwayError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracle import Oracle, OracleError
+from strategies import feeds, queries, write_feed
+
+CASES = sorted((SHARED / "cases").glob("*/case.json"))
+
+
+@pytest.mark.skipif(not CASES, reason="the hand-worked cases are not beside the checkout")
+@pytest.mark.parametrize("file", CASES, ids=lambda file: file.parent.name)
+def test_hand_worked_case(file: Path, algorithm: str) -> None:
+    case = json.loads(file.read_text())
+    options = dict(case["build"])
+    names = {
+        "walk": "walk__mode",
+        "walk_radius": "walk__radius_m",
+        "speed": "walk__speed_mps",
+        "detour": "walk__detour",
+    }
+    day = options.pop("date")
+    options = {names.get(key, f"build__{key}"): value for key, value in options.items()}
+    paths = [file.parent / name for name in case["feeds"]]
+    if "build_error" in case:
+        with pytest.raises(HeadwayError) as error:
+            build(paths, day, **options)
+        assert all(digits in str(error.value) for digits in case["build_error"])
+        return
+    store = build(paths, day, **options)
+    ids = store.timetable.places.table["id"].to_pylist()
+    for query in case["queries"]:
+        if query.get("error"):
+            assert query["origin"] not in ids or not 0 <= query["departure"] < store.timetable.horizon
+        else:
+            (found,) = answers(store, [(query["origin"], query["departure"])], algorithm)
+            assert found == query["expect"], query["why"]
+
+
+@settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_random_timetables_equal_the_oracle(data: st.DataObject) -> None:
+    """Every rule, both engines, sub-trips, cluster widths, walking on and off."""
+    tables = data.draw(feeds())
+    asked = data.draw(st.lists(queries(tables), min_size=1, max_size=4))
+    days = data.draw(st.integers(1, 3))
+    walk = data.draw(st.sampled_from(["none", "default"]))
+    width = data.draw(st.sampled_from([5, 7, 60, 180, 1440]))
+    subtrips = data.draw(st.sampled_from(["none", "sqrt-trip", "sqrt-mean"]))
+    with tempfile.TemporaryDirectory() as folder:
+        feed = write_feed(Path(folder) / "feed", tables)
+        try:
+            oracle = Oracle([feed], "2026-06-10", days, walk)
+        except OracleError:
+            with pytest.raises(HeadwayError):
+                build([feed], build__days=days, walk__mode=walk)
+            return
+        store = build(
+            [feed],
+            build__days=days,
+            walk__mode=walk,
+            build__cluster_minutes=width,
+            build__subtrips=subtrips,
+        )
+    asked = [(origin, second) for origin, second in asked if 0 <= second < 86400 * days]
+    expected = [oracle.arrivals(*query) for query in asked]
+    for algorithm in ALGORITHMS:
+        assert answers(store, asked, algorithm) == expected
