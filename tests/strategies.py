@@ -37,8 +37,8 @@ def clock(seconds: int) -> str:
 STARTS = st.one_of(
     st.integers(84, 108).map(lambda n: 5 * n),
     st.integers(84, 96).map(lambda n: 5 * n),
-    st.integers(84, 96).map(lambda n: 5 * n),
     st.integers(1410, 1560),
+    st.integers(286, 290).map(lambda n: 5 * n),
     st.sampled_from([1435, 1439, 1440, 1441, 48 * 60, 49 * 60 + 30, 72 * 60 + 10]),
 )
 HOPS = st.sampled_from([60, 0, 0, 30, 60, 120, 300, 601])
@@ -301,7 +301,7 @@ def feeds(draw) -> Tables:
     stop_times: Rows = []
     for n in range(draw(st.integers(1, 8))):
         trip = f"t{n}"
-        service = draw(st.sampled_from(["W"] * 6 + ["X", "Y"] + ["nothing"] * draw(st.integers(0, 1))))
+        service = draw(st.sampled_from(["W"] * 8 + ["X", "X", "Y", "Y", "nothing"])) if n else "W"
         trips.append({"route_id": "R", "service_id": service, "trip_id": trip})
         stop_times += draw(trip_lines(trip, stop_ids, others))
     if draw(rarely(10)):  # a repeated trip: the first line wins
@@ -318,7 +318,7 @@ def feeds(draw) -> Tables:
     if not draw(rarely(5)):
         zone = draw(st.sampled_from(["Europe/Berlin", "America/New_York", "UTC", ""]))
         tables["agency.txt"] = [{"agency_id": "1", "agency_timezone": zone}]
-    if draw(rarely(3)):
+    if draw(rarely(2)):
         tables["frequencies.txt"] = draw(frequency_rows([row["trip_id"] for row in trips]))
     if draw(rarely(2)):
         stations = [stop for stop in others if kinds[stop] == "1"]
@@ -352,38 +352,43 @@ def write_feed(folder: Path, tables: Tables) -> Path:
     return folder
 
 
-def _values(rows: Rows, column: str) -> list[str]:
-    """A column's values without the blanks that a feed may have around them."""
-    return [value.strip() for row in rows for key, value in row.items() if key.strip() == column]
+def _trimmed(rows: Rows) -> Rows:
+    """Lines without the blanks that a feed may have around names and values."""
+    return [{key.strip(): value.strip() for key, value in row.items()} for row in rows]
+
+
+def _seconds(text: str) -> int | None:
+    if not re.fullmatch(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]", text):
+        return None
+    hours, minutes, seconds = map(int, text.split(":"))
+    return 3600 * hours + 60 * minutes + seconds
 
 
 @st.composite
 def queries(draw, tables: Tables, days: int = 2) -> tuple[str, int]:
-    """An origin (a stop or a station) and a departure within the horizon, mostly when something happens."""
+    """An origin (a stop or a station) and a departure within the horizon, mostly when something leaves it."""
     horizon = 86400 * days
     kinds: dict[str, str] = {}
-    columns = (_values(tables["stops.txt"], column) for column in ("stop_id", "location_type"))
-    for stop, kind in zip(*columns, strict=True):
-        kinds.setdefault(stop, kind)
+    for row in _trimmed(tables["stops.txt"]):
+        kinds.setdefault(row["stop_id"], row["location_type"])
     places = [stop for stop, kind in kinds.items() if stop and kind in ("", "0", "1")]
-    used = [stop for stop in _values(tables["stop_times.txt"], "stop_id") if stop in places]
-    origin = draw(st.sampled_from(used + places))
+    stations = [stop for stop in places if kinds[stop] == "1"]
 
-    seconds = {0, horizon - 1}
-    texts = _values(tables["stop_times.txt"], "departure_time")
-    texts += _values(tables.get("frequencies.txt", []), "start_time")
-    for text in texts:
-        if re.fullmatch(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]", text):
-            hours, minutes, second = map(int, text.split(":"))
-            second += 3600 * hours + 60 * minutes
-            # Of this date, those before and the next one; at that second, just missed, some time earlier.
-            for n in (-3, -2, -1, 0, 1):
-                seconds |= {second + 86400 * n - early for early in (-1, 0, 0, 93, 600)}
-    inside = sorted(second for second in seconds if 0 <= second < horizon)
-    morning = [second for second in inside if 24000 <= second <= 33000]
-    departure = st.one_of(
-        st.sampled_from(morning or inside),
-        st.sampled_from(inside),
-        st.integers(0, horizon - 1),
-    )
-    return origin, draw(departure)
+    # Where and when something leaves, as far as the lines say so.
+    lines = _trimmed(tables["stop_times.txt"])
+    events = [(row["stop_id"], _seconds(row["departure_time"] or row["arrival_time"])) for row in lines]
+    for row in _trimmed(tables.get("frequencies.txt", [])):
+        stops = [line["stop_id"] for line in lines if line["trip_id"] == row["trip_id"]]
+        events += [(stop, _seconds(row["start_time"])) for stop in stops]
+    # Of this date, those before and the next one; at that second, some time earlier, just missed.
+    dated = [
+        (stop, second + 86400 * n) for stop, second in events if second is not None for n in range(-3, 2)
+    ]
+    inside = [(stop, second) for stop, second in dated if stop in places and 0 <= second < horizon]
+    origin, second = draw(st.sampled_from(inside or [(places[0], 0)]))
+    second -= draw(st.sampled_from([0, 0, 0, 60, 93, 600, -1]))
+    if draw(rarely(6)):
+        second = draw(st.one_of(st.sampled_from([0, horizon - 1]), st.integers(0, horizon - 1)))
+    if draw(rarely(3)):
+        origin = draw(st.sampled_from(stations * 9 + places))
+    return origin, min(max(second, 0), horizon - 1)

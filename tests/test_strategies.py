@@ -41,6 +41,7 @@ def test_feeds_are_not_vacuous():
         count["built"] += 1
         count["reach another stop"] += len(reached) > 1
         count["reach three others"] += len(reached) > 3
+        count["station"] += origin in oracle.stations
         count["footpaths"] += any(oracle._footpaths)
         count["evening before"] += any(shift < 0 for _, shift in oracle._runs)
         count["trips"] += len(tables["trips.txt"])
@@ -49,12 +50,13 @@ def test_feeds_are_not_vacuous():
             count[name] += name in tables
 
     run()
-    assert count["built"] >= 0.85 * count["feeds"], count
+    assert count["built"] >= 0.8 * count["feeds"], count
     assert count["reach another stop"] >= 0.6 * count["built"], count
-    assert count["reach three others"] >= 0.2 * count["built"], count
-    assert count["trips that run"] >= 0.6 * count["trips"], count
+    assert count["reach three others"] >= 0.15 * count["built"], count
+    assert count["trips that run"] >= 0.45 * count["trips"], count
+    assert count["station"] > 0
     for name in ("footpaths", "evening before", "frequencies.txt", "transfers.txt", "calendar_dates.txt"):
-        assert count[name] >= 0.2 * count["built"], (name, count)
+        assert count[name] >= 0.15 * count["built"], (name, count)
 
 
 def connections(oracle: Oracle) -> set[tuple[int, int, int, int]]:
