@@ -103,9 +103,7 @@ def build(
     walk_detour: Annotated[float | None, typer.Option(metavar="FACTOR", help="Times the great circle [1.0].")] = None,
     cluster_minutes: Annotated[int | None, typer.Option(help="Width of a cluster of departures [60].")] = None,
     subtrips: Annotated[Subtrips | None, typer.Option(help="Shortcuts along trips [none].")] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Make the first thing to be left out an error.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Make the first thing to be left out an error.")] = False,
     overwrite: Overwrite = False,
     profile: Profile = "laptop",
     overrides: Overrides = [],  # noqa: B006

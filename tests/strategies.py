@@ -381,9 +381,7 @@ def queries(draw, tables: Tables, days: int = 2) -> tuple[str, int]:
         stops = [line["stop_id"] for line in lines if line["trip_id"] == row["trip_id"]]
         events += [(stop, _seconds(row["start_time"])) for stop in stops]
     # Of this date, those before and the next one; at that second, some time earlier, just missed.
-    dated = [
-        (stop, second + 86400 * n) for stop, second in events if second is not None for n in range(-3, 2)
-    ]
+    dated = [(stop, second + 86400 * n) for stop, second in events if second is not None for n in range(-3, 2)]
     inside = [(stop, second) for stop, second in dated if stop in places and 0 <= second < horizon]
     origin, second = draw(st.sampled_from(inside or [(places[0], 0)]))
     second -= draw(st.sampled_from([0, 0, 0, 60, 93, 600, -1]))
