@@ -10,6 +10,15 @@ export PYTHONDONTWRITEBYTECODE := 1
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,lint]'
 	touch $@
 
+# make demo, or on a feed of your own: make demo FEED=nyc.zip DATE=2026-09-30
+demo: .venv/ready
+	$(BIN)/python examples/demo.py $(if $(FEED),--feed $(FEED)) $(if $(DATE),--date $(DATE))
+
+# Figures for README.md: each script writes benchmarks/results/NAME.json. FEEDS is a folder of real feeds.
+FEEDS ?= ../shared/feeds
+bench: .venv/ready
+	$(BIN)/python benchmarks/build.py --feeds $(FEEDS)
+
 test: .venv/ready
 	$(BIN)/pytest
 
