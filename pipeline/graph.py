@@ -88,7 +88,7 @@ class _Spread:
         cuts = np.searchsorted(weights, np.linspace(0, weights[-1], self.pieces + 1))
         cuts[0], cuts[-1] = 0, len(weights) - 1
         ranges = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
-        return list(self.pool.map(work, ranges))
+        return list(self.pool.map(work, ranges or [(0, 0)]))
 
 
 def _hops(trips: Trips) -> tuple[np.ndarray, np.ndarray]:

@@ -76,3 +76,33 @@ def test_random_timetables_equal_the_oracle(data: st.DataObject) -> None:
     expected = [oracle.arrivals(*query) for query in asked]
     for algorithm in ALGORITHMS:
         assert answers(store, asked, algorithm) == expected
+
+
+def test_late_trip_beside_a_line_without_stop(tmp_path: Path, algorithm: str) -> None:
+    """A trip of the 8th leaves A at 49:00 (1:00 of the 10th) for B at 49:30; another line names no stop.
+
+    The table is read twice for such a trip, and what the first pass noted must not mix with the second.
+    """
+    times = ["trip_id,arrival_time,departure_time,stop_id,stop_sequence"]
+    times += ["n,49:00:00,49:00:00,A,1", "n,49:10:00,49:10:00,,2", "n,49:30:00,49:30:00,B,3"]
+    feed = tmp_path / "feed"
+    feed.mkdir()
+    (feed / "stop_times.txt").write_text("\n".join(times))
+    (feed / "trips.txt").write_text("route_id,service_id,trip_id\nR,N,n\nR,D,none\n")
+    (feed / "stops.txt").write_text("stop_id,stop_lat,stop_lon\nA,52,13\nB,52,14\n")
+    (feed / "calendar_dates.txt").write_text("service_id,date,exception_type\nN,20260608,1\nD,20260610,1\n")
+    assert answers(build([feed]), [("A", 0)], algorithm) == [{"A": 0, "B": 5400}]
+
+
+def test_feed_whose_trips_are_all_dropped(tmp_path: Path) -> None:
+    """The only trip has a malformed time, so no trip has a run: an error that names the feed and its dates."""
+    feed = tmp_path / "feed"
+    feed.mkdir()
+    (feed / "stop_times.txt").write_text(
+        "trip_id,arrival_time,departure_time,stop_id,stop_sequence\nt,8:00:00,8:00:00,A,1\nt,8:05,8:05,B,2\n"
+    )
+    (feed / "trips.txt").write_text("service_id,trip_id\nD,t\n")
+    (feed / "stops.txt").write_text("stop_id\nA\nB\n")
+    (feed / "calendar_dates.txt").write_text("service_id,date,exception_type\nD,20260610,1\n")
+    with pytest.raises(HeadwayError, match="no departure in 2 days from 2026-06-10; feed is active from 2026-06-10"):
+        build([feed])

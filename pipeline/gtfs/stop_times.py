@@ -71,9 +71,9 @@ def read_trip_rows(
     """
     wanted = need == 0
     rows = _read(source, trip_ids, wanted, np.maximum(need, 0).astype(np.int32), stop_ids, pool, report)
-    late = rows.pop("late")
-    if late.any():
-        rows = _read(source, trip_ids, wanted | late, np.zeros_like(need), stop_ids, pool, report)
+    if rows["late"].any():
+        rows = _read(source, trip_ids, wanted | rows["late"], np.zeros_like(need), stop_ids, pool, report)
+    del rows["late"]
     file = f"{source.name}/stop_times.txt"
     unknown = rows.pop("unknown")
     report.drop(file, "a line with a trip_id that trips.txt lacks", *unknown)
