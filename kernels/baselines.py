@@ -81,20 +81,21 @@ def scan_walking(queries, connections, footpaths, spread, sources, leave, out):
     Arguments as of `scan`; `footpaths` (offset int64, to uint32, seconds int32); `spread` is the most by which
     a label can lie ahead of the second at work.
     """
-    tail, head, departure, arrival = connections
-    queue = buckets.make(out.shape[1], spread + 2)
+    tail, goal, departure, arrival = connections
+    offset, to, seconds = footpaths
+    head, after, before, place = buckets.make(out.shape[1], spread + 2)
     for q in range(queries[0], queries[1]):
         label = out[q]
         label[:] = NEVER
         waiting = 0
         for s in range(sources[0][q], sources[0][q + 1]):
             label[sources[1][s]] = leave[q]
-            waiting += buckets.put(queue, sources[1][s], leave[q])
+            waiting += buckets.put(head, after, before, place, sources[1][s], leave[q])
         second = np.int64(leave[q])
         k = np.searchsorted(departure, leave[q])
         while k < len(tail):
             now = departure[k]
-            waiting = _settle(queue, second, now, footpaths, label, waiting)
+            waiting = _settle(head, after, before, place, second, now, offset, to, seconds, label, waiting)
             second = np.int64(now)
             begin = k
             again = True
@@ -102,29 +103,28 @@ def scan_walking(queries, connections, footpaths, spread, sources, leave, out):
                 again = False
                 k = begin
                 while k < len(tail) and departure[k] == now and arrival[k] == now:
-                    if label[tail[k]] <= now and now < label[head[k]]:
-                        label[head[k]] = now
-                        waiting += buckets.put(queue, head[k], now)
+                    if label[tail[k]] <= now and now < label[goal[k]]:
+                        label[goal[k]] = now
+                        waiting += buckets.put(head, after, before, place, goal[k], now)
                         again = True
                     k += 1
                 if again:
-                    waiting = _settle(queue, second, now, footpaths, label, waiting)
+                    waiting = _settle(head, after, before, place, second, now, offset, to, seconds, label, waiting)
             while k < len(tail) and departure[k] == now:
-                if label[tail[k]] <= now and arrival[k] < label[head[k]]:
-                    label[head[k]] = arrival[k]
-                    waiting += buckets.put(queue, head[k], arrival[k])
+                if label[tail[k]] <= now and arrival[k] < label[goal[k]]:
+                    label[goal[k]] = arrival[k]
+                    waiting += buckets.put(head, after, before, place, goal[k], arrival[k])
                 k += 1
         while waiting:
-            waiting = _settle(queue, second, second, footpaths, label, waiting)
+            waiting = _settle(head, after, before, place, second, second, offset, to, seconds, label, waiting)
             second += 1
 
 
 @njit
-def _settle(queue, second, until, footpaths, label, waiting):
+def _settle(head, after, before, place, second, until, offset, to, seconds, label, waiting):
     """Walk from every vertex whose label is at most `until`; returns how many still wait."""
-    offset, to, seconds = footpaths
     while waiting and second <= until:
-        v = buckets.pop(queue, second)
+        v = buckets.pop(head, after, before, place, second)
         if v == buckets.NONE:
             second += 1
             continue
@@ -133,5 +133,5 @@ def _settle(queue, second, until, footpaths, label, waiting):
             reached = label[v] + seconds[f]
             if reached < label[to[f]]:
                 label[to[f]] = reached
-                waiting += buckets.put(queue, to[f], reached)
+                waiting += buckets.put(head, after, before, place, to[f], reached)
     return waiting

@@ -21,18 +21,19 @@ def cluster_ap(queries, edges, graph, footpaths, spread, sources, leave, out):
     `levels.useful_departure`. Types of an edge ascend by duration, so the first that can't improve ends it.
     """
     vertex_edge, edge_to, edge_type, duration = edges
+    width, type_cluster, cluster_number, cluster_first, start, end, step = graph
     offset, to, seconds = footpaths
-    queue = buckets.make(out.shape[1], (spread >> BUCKET_BITS) + 2)
+    head, after, before, place = buckets.make(out.shape[1], (spread >> BUCKET_BITS) + 2)
     for q in range(queries[0], queries[1]):
         label = out[q]
         label[:] = NEVER
         waiting = 0
         for s in range(sources[0][q], sources[0][q + 1]):
             label[sources[1][s]] = leave[q]
-            waiting += buckets.put(queue, sources[1][s], leave[q] >> BUCKET_BITS)
+            waiting += buckets.put(head, after, before, place, sources[1][s], leave[q] >> BUCKET_BITS)
         bucket = np.int64(leave[q]) >> BUCKET_BITS
         while waiting:
-            u = buckets.pop(queue, bucket)
+            u = buckets.pop(head, after, before, place, bucket)
             if u == buckets.NONE:
                 bucket += 1
                 continue
@@ -44,14 +45,14 @@ def cluster_ap(queries, edges, graph, footpaths, spread, sources, leave, out):
                 for i in range(edge_type[e], edge_type[e + np.uint64(1)]):
                     if now + duration[i] >= best:
                         break
-                    t = useful_departure(graph, i, now)
+                    t = useful_departure(width, type_cluster, cluster_number, cluster_first, start, end, step, i, now)
                     if t != NEVER and t + duration[i] < best:
                         best = t + duration[i]
                 if best < label[v]:
                     label[v] = best
-                    waiting += buckets.put(queue, v, best >> BUCKET_BITS)
+                    waiting += buckets.put(head, after, before, place, v, best >> BUCKET_BITS)
             for f in range(offset[u], offset[u + 1]):
                 reached = now + seconds[f]
                 if reached < label[to[f]]:
                     label[to[f]] = reached
-                    waiting += buckets.put(queue, to[f], reached >> BUCKET_BITS)
+                    waiting += buckets.put(head, after, before, place, to[f], reached >> BUCKET_BITS)

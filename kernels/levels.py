@@ -40,13 +40,12 @@ def first_term(start, end, step, first, last, earliest):
 
 
 @njit
-def useful_departure(graph, kind, earliest):
+def useful_departure(width, type_cluster, cluster_number, cluster_first, start, end, step, kind, earliest):
     """First departure of connection type `kind` at or after `earliest`, or `NEVER`: the paper's Cluster-ap.
 
-    `graph` is (width, type_cluster, cluster_number, cluster_first, start, end, step) of `ClusterAp`. In the
-    cluster of `earliest` the least term; none there: the start of the next progression of this type.
+    The arrays are those of `ClusterAp`. In the cluster of `earliest` the least term; none there: the start of the
+    next progression of this type.
     """
-    width, type_cluster, cluster_number, cluster_first, start, end, step = graph
     after = type_cluster[kind + 1]
     k = earliest // width
     c = seek(cluster_number, type_cluster[kind], after, k)
