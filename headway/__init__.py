@@ -1,1 +1,15 @@
-"""Headway: earliest arrivals on public-transport timetables for very large query batches."""
+"""Headway: earliest arrivals on public-transport timetables for very large query batches.
+
+import headway as hw
+
+store = hw.build(["city.zip"], date="2026-09-30")      # or hw.load("city.store"); store.save("city.store")
+engine = hw.Engine(store)
+engine.arrivals(origins=["A", "B"], departures=["08:00", 30_600])   # int32[queries, stops]
+engine.reach("A", "8:00", cutoffs=[15, 30, 60])                     # a DataFrame
+"""
+
+from .pipeline.api import Engine, build, load
+from .storage.errors import HeadwayError
+from .storage.store import Store
+
+__all__ = ["Engine", "HeadwayError", "Store", "build", "load"]

@@ -44,12 +44,12 @@ def zero_groups(departure, arrival):
 def scan(queries, connections, groups, sources, leave, out):
     """Earliest arrivals without walking.
 
-    `queries` (first, after last). `connections` (tail, head uint32, departure, arrival int32) in scan order,
-    `groups` their `zero_groups`. Query q starts at second `leave[q]` (int32) from all vertices
+    `queries` int64 (which, in order of work). `connections` (tail, head uint32, departure, arrival int32) in scan
+    order, `groups` their `zero_groups`. Query q starts at second `leave[q]` (int32) from all vertices
     `sources[1][sources[0][q] : sources[0][q + 1]]` (int64 offsets, uint32). `out` int32[queries, vertices].
     """
     tail, head, departure, arrival = connections
-    for q in range(queries[0], queries[1]):
+    for q in queries:
         label = out[q]
         label[:] = NEVER
         for s in range(sources[0][q], sources[0][q + 1]):
@@ -84,7 +84,7 @@ def scan_walking(queries, connections, footpaths, spread, sources, leave, out):
     tail, goal, departure, arrival = connections
     offset, to, seconds = footpaths
     head, after, before, place = buckets.make(out.shape[1], spread + 2)
-    for q in range(queries[0], queries[1]):
+    for q in queries:
         label = out[q]
         label[:] = NEVER
         waiting = 0

@@ -8,30 +8,27 @@ from . import buckets
 from .jit import njit
 from .levels import NEVER, useful_departure
 
-# Seconds of a bucket, as a power of two: narrow enough that few labels fall again within their bucket.
-BUCKET_BITS = 5
-
 
 @njit
-def cluster_ap(queries, edges, graph, footpaths, spread, sources, leave, out):
+def cluster_ap(queries, edges, graph, footpaths, spread, bits, sources, leave, out):
     """Earliest arrivals: a vertex is relaxed when the bucket of its label opens, again if it falls in there.
 
-    `queries`, `footpaths`, `spread`, `sources`, `leave` and `out` as of `baselines.scan_walking`. `edges` is
-    (vertex_edge int64, edge_to uint32, edge_type int64, duration int32), `graph` as of
-    `levels.useful_departure`. Types of an edge ascend by duration, so the first that can't improve ends it.
+    `queries`, `footpaths`, `spread`, `bits`, `sources`, `leave` and `out` as of `profile_search.search`. `edges` is
+    (vertex_edge int64, edge_to uint32, edge_type int64, duration int32), `graph` the
+    arrays of `levels.useful_departure`. Types of an edge ascend by duration, so the first that can't improve ends it.
     """
     vertex_edge, edge_to, edge_type, duration = edges
     width, type_cluster, cluster_number, cluster_first, start, end, step = graph
     offset, to, seconds = footpaths
-    head, after, before, place = buckets.make(out.shape[1], (spread >> BUCKET_BITS) + 2)
-    for q in range(queries[0], queries[1]):
+    head, after, before, place = buckets.make(out.shape[1], (spread >> bits) + 2)
+    for q in queries:
         label = out[q]
         label[:] = NEVER
         waiting = 0
         for s in range(sources[0][q], sources[0][q + 1]):
             label[sources[1][s]] = leave[q]
-            waiting += buckets.put(head, after, before, place, sources[1][s], leave[q] >> BUCKET_BITS)
-        bucket = np.int64(leave[q]) >> BUCKET_BITS
+            waiting += buckets.put(head, after, before, place, sources[1][s], leave[q] >> bits)
+        bucket = np.int64(leave[q]) >> bits
         while waiting:
             u = buckets.pop(head, after, before, place, bucket)
             if u == buckets.NONE:
@@ -50,9 +47,9 @@ def cluster_ap(queries, edges, graph, footpaths, spread, sources, leave, out):
                         best = t + duration[i]
                 if best < label[v]:
                     label[v] = best
-                    waiting += buckets.put(head, after, before, place, v, best >> BUCKET_BITS)
+                    waiting += buckets.put(head, after, before, place, v, best >> bits)
             for f in range(offset[u], offset[u + 1]):
                 reached = now + seconds[f]
                 if reached < label[to[f]]:
                     label[to[f]] = reached
-                    waiting += buckets.put(head, after, before, place, to[f], reached >> BUCKET_BITS)
+                    waiting += buckets.put(head, after, before, place, to[f], reached >> bits)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -19,9 +23,13 @@ from ..storage.store import Store
 from .engines import Arrivals
 from .query_file import Queries
 
+T = TypeVar("T")
+R = TypeVar("R")
 KINDS = ("arrivals", "od", "reach")
-# Labels held at once: queries x vertices, and as many again by place and in rows.
-CELLS = 2_000_000
+# Labels of one piece of arrivals, queries x vertices; as many again by place, and up to five times that in rows.
+CELLS = 500_000
+# Queries of one piece where each gives few rows: enough to hide the call, few enough for the second-level cache.
+CHUNK = 32
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -78,27 +86,75 @@ def asked_for(store: Store, kind: str, cutoffs: str, weights: Path | None) -> An
     return Answer(kind, np.array(seconds, np.int32), found)
 
 
-def answer(store: Store, engine: Arrivals, queries: Queries, asked: Answer) -> Iterator[tuple[int, pa.Table]]:
-    """How many queries, and their answers: all in order, in pieces of bounded size."""
-    places = store.timetable.places
-    ids = pa.array(places.table["id"].combine_chunks(), pa.string())
-    size = max(1, CELLS // max(1, store.timetable.vertices))
-    for first in range(0, len(queries), size):
-        part = slice(first, first + size)
-        some = Queries(queries.query_id[part], queries.origin[part], queries.destination[part], queries.departure[part])
-        sources = sources_of(store, some.origin)
-        by_place = kernel.by_place(engine(sources, some.departure), places.offset, places.vertex)
+def answer(
+    store: Store, engine: Arrivals, queries: Queries, asked: Answer, threads: int, advance: Callable[[int], None]
+) -> Iterator[pa.Table]:
+    """Answers in order of the queries. `advance` is told of every few queries that are done.
+
+    What is one row or few a query comes as one table; arrivals come in pieces of bounded size.
+    """
+    work = _Work(store, engine, asked)
+    if asked.kind == "arrivals":
+        size = max(1, CELLS // max(1, store.timetable.vertices))
+        for table in _in_order(work, queries, size, threads, advance):
+            yield table.cast(asked.schema)
+        return
+    order = np.argsort(queries.departure, kind="stable")
+    tables = list(_in_order(work, queries.take(order), CHUNK, threads, advance))
+    if not tables:
+        return
+    rows = max(1, len(asked.cutoffs))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    yield pa.concat_tables(tables).take((place[:, None] * rows + np.arange(rows)).ravel()).cast(asked.schema)
+
+
+def _in_order(
+    work: _Work, queries: Queries, size: int, threads: int, advance: Callable[[int], None]
+) -> Iterator[pa.Table]:
+    """Tables of each `size` queries."""
+    pieces = (queries.take(slice(first, first + size)) for first in range(0, len(queries), size))
+    for count, table in run_ahead(lambda some: (len(some), work(some)), pieces, threads):
+        advance(count)
+        yield table
+
+
+def run_ahead(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iterator[R]:
+    """Results in order, computed on threads that run a little ahead of whoever takes them."""
+    running: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for piece in pieces:
+            running.append(pool.submit(work, piece))
+            if len(running) > 2 * threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+class _Work:
+    """Answers some queries: labels, places, rows."""
+
+    def __init__(self, store: Store, engine: Arrivals, asked: Answer) -> None:
+        self.store, self.engine, self.asked = store, engine, asked
+        self.ids = pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string())
+
+    def __call__(self, some: Queries) -> pa.Table:
+        places, asked = self.store.timetable.places, self.asked
+        targets = vertices_of(self.store, some.destination) if asked.kind == "od" else None
+        limit = some.departure + asked.cutoffs.max() if asked.kind == "reach" else None
+        labels = self.engine(vertices_of(self.store, some.origin), some.departure, targets, limit)
         # A station without stops reaches nothing, and nothing else starts at no vertex.
-        yield len(some), _TABLES[asked.kind](by_place, some, ids, places.stops, asked).cast(asked.schema)
+        by_place = kernel.by_place(labels, places.offset, places.vertex)
+        return _TABLES[asked.kind](by_place, some, self.ids, places.stops, asked)
 
 
-def sources_of(store: Store, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The vertices at which queries from these places start, as an engine takes them."""
+def vertices_of(store: Store, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The vertices that these places stand for, as an engine takes sources and targets."""
     places = store.timetable.places
-    counts = np.diff(places.offset)[origin]
+    counts = np.diff(places.offset)[rows]
     offset = np.concatenate([[0], np.cumsum(counts)])
     inside = np.arange(offset[-1]) - np.repeat(offset[:-1], counts)
-    return offset, places.vertex[np.repeat(places.offset[:-1][origin], counts) + inside]
+    return offset, places.vertex[np.repeat(places.offset[:-1][rows], counts) + inside]
 
 
 def _arrivals(by_place: np.ndarray, some: Queries, ids: pa.Array, stops: int, asked: Answer) -> pa.Table:
@@ -154,42 +210,39 @@ def _text(rows: np.ndarray, ids: pa.Array) -> pa.DictionaryArray:
 
 
 def read_weights(path: Path, store: Store) -> Weights:
-    """A table with `stop` and numeric columns.
-
-    Raises `HeadwayError` for a missing column, an unknown or repeated stop, and a value that is no number.
-    """
+    """A file for `weights_of`. Raises `HeadwayError` for a file that is no CSV or Parquet table."""
     try:
-        table = pq.read_table(path) if path.suffix == ".parquet" else _weights_csv(path)
+        if path.suffix == ".parquet":
+            return weights_of(pq.read_table(path), str(path), store)
+        text = pyarrow.csv.ConvertOptions(column_types={"stop": pa.string()})
+        return weights_of(pyarrow.csv.read_csv(path, convert_options=text), str(path), store)
     except (OSError, pa.ArrowException) as error:
         cause = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise HeadwayError(f"{path}: {cause}; give a CSV or Parquet table with `stop` and numbers") from None
+
+
+def weights_of(table: pa.Table, source: str, store: Store) -> Weights:
+    """A table with `stop` and numeric columns; `source` names it in messages.
+
+    Raises `HeadwayError` for a missing column, an unknown or repeated stop, and a value that is no number.
+    """
     names = tuple(name for name in table.column_names if name != "stop")
     if "stop" not in table.column_names or not names:
-        raise HeadwayError(f"{path}: it has {', '.join(table.column_names)}; it needs `stop` and a numeric column")
+        raise HeadwayError(f"{source}: it has {', '.join(table.column_names)}; it needs `stop` and a numeric column")
     taken = {"query_id", "origin", "departure", "cutoff_s", "stops"} & set(names)
     if taken:
-        raise HeadwayError(f"{path}: column {taken.pop()} would clash with the answers' own; rename it")
-    stops = pc.index_in(table["stop"].cast(pa.string()).combine_chunks(), value_set=pa.array(store.stops))
-    rows = pc.fill_null(stops, -1).to_numpy()
-    if (rows < 0).any():
-        row = int(np.flatnonzero(rows < 0)[0])
-        raise HeadwayError(
-            f"{path}: row {row + 2}: no stop {table['stop'][row].as_py()!r} in the store; remove the row"
-        )
-    if len(np.unique(rows)) < len(rows):
-        _, firsts = np.unique(rows, return_index=True)
-        row = int(np.delete(np.arange(len(rows)), firsts)[0])
-        raise HeadwayError(
-            f"{path}: row {row + 2}: stop {table['stop'][row].as_py()!r} is repeated; keep one row of it"
-        )
+        raise HeadwayError(f"{source}: column {taken.pop()} would clash with the answers' own; rename it")
+    ids = table["stop"].cast(pa.string()).combine_chunks()
+    rows = pc.fill_null(pc.index_in(ids, value_set=pa.array(store.stops, pa.string())), -1).to_numpy()
+    repeated = pd.Series(rows).duplicated().to_numpy() & (rows >= 0)
+    for bad, words in ((rows < 0, "is no stop of the store; remove it"), (repeated, "is repeated; keep one row")):
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise HeadwayError(f"{source}: row {row + 2}: {ids[row].as_py()!r} {words}")
     values = np.zeros((len(store.stops), len(names)))
     for k, name in enumerate(names):
         kind = table.schema.field(name).type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) or table[name].null_count:
-            raise HeadwayError(f"{path}: column {name} holds something that is no number; mend or remove it")
+            raise HeadwayError(f"{source}: column {name} holds something that is no number; mend or remove it")
         values[rows, k] = table[name].to_numpy()
     return Weights(names, values)
-
-
-def _weights_csv(path: Path) -> pa.Table:
-    return pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types={"stop": pa.string()}))

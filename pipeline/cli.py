@@ -64,6 +64,7 @@ class AnswerKind(enum.StrEnum):
 class Algorithm(enum.StrEnum):
     """What `--algorithm` takes."""
 
+    edge_profile = "edge-profile"
     cluster_ap = "cluster-ap"
     connection_scan = "connection-scan"
 
@@ -201,7 +202,7 @@ def query(
     origin: Annotated[str | None, typer.Option("--from", metavar="ID", help="One query, answered on screen.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Its departure, H:MM[:SS] or seconds.")] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="ID", help="Its destination.")] = None,
-    algorithm: Annotated[Algorithm, typer.Option(help="All give the same answers.")] = Algorithm.cluster_ap,
+    algorithm: Annotated[Algorithm, typer.Option(help="All give the same answers.")] = Algorithm.edge_profile,
     device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.auto,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad query.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
@@ -263,7 +264,7 @@ def _batch(
     store = load(path)
     kind, cutoffs, weights = wanted
     asked = asked_for(store, kind.value, cutoffs, weights)
-    engine = Arrivals(store, algorithm.value, settings.thread_count())
+    engine = Arrivals(store, algorithm.value)
     with Counter("queries", quiet) as counter:
         done = run_queries(
             store,
@@ -272,6 +273,7 @@ def _batch(
             output,
             asked,
             fingerprint=fingerprint(path),
+            threads=settings.thread_count(),
             strict=strict,
             resume=resume,
             overwrite=overwrite,

@@ -2,18 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..kernels import baselines, label_correcting
+from ..kernels import baselines, label_correcting, profile_search
+from ..kernels.levels import NEVER
 from ..storage.store import Store
 
-Kernel = Callable[[tuple[int, int], tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray], None]
+Rows = tuple[np.ndarray, np.ndarray]  # CSR: offset int64[rows + 1], vertex uint32
 
-# Queries that one thread answers in one call: enough to hide the call, few enough to share out evenly.
-CHUNK = 16
+
+@dataclass(frozen=True)
+class Task:
+    """Queries in the order of work (`order` int64), as the kernels take them; see `Arrivals`."""
+
+    order: np.ndarray
+    sources: Rows
+    leave: np.ndarray
+    targets: Rows
+    limit: np.ndarray
+    out: np.ndarray
+
+
+Kernel = Callable[[Task], None]
+
+
+def _edge_profile(store: Store) -> Kernel:
+    graph, lists, paths = store.cluster_ap, store.profile, _footpaths(store)
+    edges = (graph.vertex_edge, graph.edge_to)
+    profile = (lists.slot, lists.shift, lists.index, lists.word, lists.least)
+    spread, bits = _spread(store), bucket_bits(lists.least)
+
+    def run(task: Task) -> None:
+        profile_search.search(
+            task.order,
+            edges,
+            profile,
+            paths,
+            spread,
+            bits,
+            task.sources,
+            task.leave,
+            task.targets,
+            task.limit,
+            task.out,
+        )
+
+    return run
 
 
 def _cluster_ap(store: Store) -> Kernel:
@@ -28,10 +65,10 @@ def _cluster_ap(store: Store) -> Kernel:
         graph.end,
         graph.step,
     )
-    spread = _spread(store)
+    spread, bits = _spread(store), bucket_bits(store.profile.least)
 
-    def run(queries, sources, leave, out):
-        label_correcting.cluster_ap(queries, edges, levels, paths, spread, sources, leave, out)
+    def run(task: Task) -> None:
+        label_correcting.cluster_ap(task.order, edges, levels, paths, spread, bits, task.sources, task.leave, task.out)
 
     return run
 
@@ -50,54 +87,59 @@ def _connection_scan(store: Store) -> Kernel:
     if len(store.timetable.footpaths.to):
         paths, spread = _footpaths(store), _spread(store)
 
-        def walking(queries, sources, leave, out):
-            baselines.scan_walking(queries, scanned, paths, spread, sources, leave, out)
+        def walking(task: Task) -> None:
+            baselines.scan_walking(task.order, scanned, paths, spread, task.sources, task.leave, task.out)
 
         return walking
     groups = baselines.zero_groups(departure, arrival)
 
-    def run(queries, sources, leave, out):
-        baselines.scan(queries, scanned, groups, sources, leave, out)
+    def run(task: Task) -> None:
+        baselines.scan(task.order, scanned, groups, task.sources, task.leave, task.out)
 
     return run
 
 
 ALGORITHMS: dict[str, Callable[[Store], Kernel]] = {
+    "edge-profile": _edge_profile,
     "cluster-ap": _cluster_ap,
     "connection-scan": _connection_scan,
 }
-DEFAULT = "cluster-ap"
+DEFAULT = "edge-profile"
 
 
 class Arrivals:
-    """One algorithm on one store, on CPU threads."""
+    """One algorithm on one store. A call uses one thread and may be made from many at once."""
 
-    def __init__(self, store: Store, algorithm: str, threads: int) -> None:
+    def __init__(self, store: Store, algorithm: str = DEFAULT) -> None:
         self._kernel = ALGORITHMS[algorithm](store)
         self._vertices = store.timetable.vertices
-        self._threads = threads
 
-    def __call__(self, sources: tuple[np.ndarray, np.ndarray], leave: np.ndarray) -> np.ndarray:
+    def __call__(
+        self, sources: Rows, leave: np.ndarray, targets: Rows | None = None, limit: np.ndarray | None = None
+    ) -> np.ndarray:
         """Earliest arrivals int32[queries, vertices], `2**31 - 1` where unreachable.
 
         Query q starts at second `leave[q]` (int32) at the vertices `sources[1][sources[0][q] :
-        sources[0][q + 1]]` (int64 offsets, uint32).
+        sources[0][q + 1]]` (int64 offsets, uint32). An engine may stop early: labels up to second `limit[q]`
+        (int32) are exact, and of `targets` (as sources) the earliest; any other is exact or too late.
         """
-        out = np.empty((len(leave), self._vertices), np.int32)
-        chunks = list(_chunks(len(leave), self._threads))
-        if self._threads == 1 or len(chunks) == 1:
-            self._kernel((0, len(leave)), sources, leave, out)
-            return out
-        with ThreadPoolExecutor(self._threads) as pool:
-            for done in [pool.submit(self._kernel, chunk, sources, leave, out) for chunk in chunks]:
-                done.result()
+        count = len(leave)
+        if targets is None:
+            targets = np.zeros(count + 1, np.int64), np.empty(0, np.uint32)
+        if limit is None:
+            limit = np.full(count, NEVER, np.int32)
+        out = np.empty((count, self._vertices), np.int32)
+        # Neighbours in time read the same slots of the profiles.
+        order = np.argsort(leave, kind="stable")
+        self._kernel(Task(order, sources, leave, targets, limit, out))
         return out
 
 
-def _chunks(queries: int, threads: int) -> Iterator[tuple[int, int]]:
-    size = max(1, min(CHUNK, -(-queries // threads)))
-    for first in range(0, queries, size):
-        yield first, min(first + size, queries)
+def bucket_bits(least: np.ndarray) -> int:
+    """Width of the queue's buckets as a power of two: about the median of the edges' least durations, so that few
+    labels fall again within the bucket in which they are relaxed."""
+    median = float(np.median(least)) if len(least) else 1.0
+    return int(np.clip(np.log2(max(median, 1.0)), 3, 8))
 
 
 def _footpaths(store: Store) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

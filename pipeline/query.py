@@ -41,6 +41,7 @@ def run_queries(
     asked: Answer,
     *,
     fingerprint: str,
+    threads: int,
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -68,7 +69,7 @@ def run_queries(
             part = folder / f"part-{number:05}.parquet"
             if not part.exists():
                 _write(folder / f"errors-{number:05}.parquet", ERRORS, iter([errors]))
-                _write(part, asked.schema, _counted(answer(store, engine, good, asked), advance))
+                _write(part, asked.schema, answer(store, engine, good, asked, threads, advance))
             else:
                 advance(len(good))
             advance(len(errors))
@@ -143,13 +144,6 @@ def _read_job(folder: Path) -> dict | None:
         return json.loads((folder / JOB).read_text())
     except (OSError, ValueError):
         return None
-
-
-def _counted(pieces: Iterator[tuple[int, pa.Table]], advance: Callable[[int], None]) -> Iterator[pa.Table]:
-    """Pass tables on, and tell of the queries of each once it is taken."""
-    for queries, table in pieces:
-        yield table
-        advance(queries)
 
 
 def _replace(file: Path, write: Callable[[Path], object]) -> None:

@@ -34,6 +34,10 @@ class Queries:
     def __len__(self) -> int:
         return len(self.query_id)
 
+    def take(self, which: np.ndarray | slice) -> Queries:
+        """Some of them."""
+        return Queries(self.query_id[which], self.origin[which], self.destination[which], self.departure[which])
+
 
 @dataclass(frozen=True)
 class QueryFile:

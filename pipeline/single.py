@@ -11,7 +11,7 @@ from ..kernels import answers as kernel
 from ..kernels.levels import NEVER
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
-from .answers import sources_of
+from .answers import vertices_of
 from .engines import Arrivals
 from .times import parse_departure
 
@@ -37,8 +37,9 @@ def one_query(store: Store, origin: str, at: str, to: str | None, algorithm: str
     places = store.timetable.places
     row = np.array([find_place(store, origin)])
     wanted = None if to is None else find_place(store, to)
-    engine = Arrivals(store, algorithm, 1)
-    labels = engine(sources_of(store, row), np.array([departure], np.int32))
+    engine = Arrivals(store, algorithm)
+    targets = None if wanted is None else vertices_of(store, np.array([wanted]))
+    labels = engine(vertices_of(store, row), np.array([departure], np.int32), targets)
     arrival = kernel.by_place(labels, places.offset, places.vertex)[0]
     rows = np.flatnonzero(arrival != NEVER) if wanted is None else np.array([wanted])
     rows = rows[np.argsort(arrival[rows], kind="stable")]

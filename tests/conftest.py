@@ -40,7 +40,7 @@ def answers(store: Store, queries: list[tuple[str, int]], algorithm: str) -> lis
     starts = [places.vertex[places.offset[row] : places.offset[row + 1]] for row in rows]
     sources = (np.cumsum([0] + [len(start) for start in starts]), np.concatenate([*starts, np.empty(0, np.uint32)]))
     leave = np.array([second for _, second in queries], np.int32)
-    labels = Arrivals(store, algorithm, 1)(sources, leave)
+    labels = Arrivals(store, algorithm)(sources, leave)
     found = []
     for label in labels:
         best = {}

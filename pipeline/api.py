@@ -1,0 +1,184 @@
+"""The Python face: `import headway as hw`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date as Date
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..kernels import answers as kernel
+from ..storage.errors import HeadwayError
+from ..storage.store import Store, load
+from .answers import CELLS, Answer, Weights, answer, run_ahead, vertices_of, weights_of
+from .build import build_feeds
+from .engines import ALGORITHMS, DEFAULT, Arrivals
+from .gtfs.report import Report
+from .progress import Steps
+from .query_file import Queries
+from .settings import Settings, load_settings
+from .single import find_place
+from .times import parse_departure
+
+__all__ = ["Engine", "build", "load"]
+
+Path_ = str | PathLike[str]
+Ids = str | Sequence[str]
+Departures = str | int | Sequence[str | int]
+
+
+def build(
+    feeds: Path_ | Sequence[Path_],
+    date: str | Date,
+    *,
+    days: int = 2,
+    walk: Literal["default", "none"] = "default",
+    walk_radius: float = 500.0,
+    walk_speed: float = 1.2,
+    walk_detour: float = 1.0,
+    cluster_minutes: int = 60,
+    subtrips: Literal["none", "sqrt-trip", "sqrt-mean"] = "none",
+    strict: bool = False,
+    threads: int | None = None,
+    quiet: bool = True,
+) -> Store:
+    """Build a store in memory from GTFS zips or folders; `store.save(path)` keeps it.
+
+    `date` is the store's first, `YYYY-MM-DD`; `walk_radius` metres, `walk_speed` metres a second. What was left
+    out of the feeds is in `store.facts["dropped"]`. Raises `HeadwayError` in one line for wrong input.
+    """
+    many = [feeds] if isinstance(feeds, str | PathLike) else list(feeds)
+    options = {
+        "threads": ("threads", threads),
+        "build.days": ("days", days),
+        "build.cluster_minutes": ("cluster_minutes", cluster_minutes),
+        "build.subtrips": ("subtrips", subtrips),
+        "walk.mode": ("walk", walk),
+        "walk.radius_m": ("walk_radius", walk_radius),
+        "walk.speed_mps": ("walk_speed", walk_speed),
+        "walk.detour": ("walk_detour", walk_detour),
+    }
+    settings = load_settings("laptop", (), options)
+    try:
+        day = date if isinstance(date, Date) else Date.fromisoformat(date)
+    except ValueError:
+        raise HeadwayError(f"date {date!r} is no date; write YYYY-MM-DD") from None
+    if not many:
+        raise HeadwayError("no feed given; name a GTFS zip or folder")
+    with Steps(quiet) as steps:
+        return build_feeds([Path(feed) for feed in many], day, settings, Report(strict=strict, announce=steps))
+
+
+class Engine:
+    """Answers queries on one store, on all cores.
+
+    `origins` and `departures` are as long as each other, or one value for all. Origins are ids of stops or
+    stations; departures are `"8:05"`, `"08:05:30"` or seconds. An id that the store lacks raises `HeadwayError`
+    naming the nearest ones, and so does a departure outside `[0, horizon)`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        device: Literal["auto", "cpu"] = "auto",
+        algorithm: str = DEFAULT,
+        threads: int | None = None,
+    ) -> None:
+        if device not in ("auto", "cpu"):
+            raise HeadwayError(f"device {device!r}; there are auto and cpu")
+        if algorithm not in ALGORITHMS:
+            raise HeadwayError(f"algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
+        self.store = store
+        self._engine = Arrivals(store, algorithm)
+        self._threads = threads or Settings().thread_count()
+        self._known: dict[str, int] = {}
+
+    def arrivals(self, origins: Ids, departures: Departures) -> np.ndarray:
+        """Earliest arrivals int32[queries, stops], `2**31 - 1` where unreachable; column i is `store.stops[i]`."""
+        queries = self._queries(origins, departures)
+        places = self.store.timetable.places
+        stops = places.stops
+        out = np.empty((len(queries), stops), np.int32)
+        offset, vertex = places.offset[: stops + 1], places.vertex
+        size = max(1, CELLS // max(1, self.store.timetable.vertices))
+
+        def work(part: slice) -> int:
+            some = queries.take(part)
+            labels = self._engine(vertices_of(self.store, some.origin), some.departure)
+            out[part] = kernel.by_place(labels, offset, vertex)
+            return len(some)
+
+        parts = (slice(first, first + size) for first in range(0, len(queries), size))
+        for _ in run_ahead(work, parts, self._threads):
+            pass
+        return out
+
+    def table(self, origins: Ids, departures: Departures) -> pd.DataFrame:
+        """A row for each stop and station reached: `query_id` (from 0), `origin`, `departure`, `stop`, `arrival`."""
+        return self._answer(self._queries(origins, departures), Answer("arrivals"))
+
+    def od(self, origins: Ids, destinations: Ids, departures: Departures) -> pd.DataFrame:
+        """A row a query: `query_id`, `origin`, `destination`, `departure`, `arrival` (missing where unreachable)."""
+        return self._answer(self._queries(origins, departures, destinations), Answer("od"))
+
+    def reach(
+        self,
+        origins: Ids,
+        departures: Departures,
+        cutoffs: Sequence[float] = (15, 30, 45, 60),
+        weights: pd.DataFrame | Mapping[str, float] | None = None,
+    ) -> pd.DataFrame:
+        """A row for each query and cut-off (minutes): `query_id`, `origin`, `departure`, `cutoff_s`, `stops`.
+
+        `weights`, a frame with `stop` and numeric columns or a mapping from stop to number, adds a column for
+        each: its sum over the stops reached.
+        """
+        seconds = np.array([round(60 * minutes) for minutes in cutoffs], np.int32)
+        if not len(seconds) or seconds.min() < 0:
+            raise HeadwayError("cutoffs are minutes, at least one and none negative")
+        found = Weights()
+        if weights is not None:
+            if not isinstance(weights, pd.DataFrame):
+                weights = pd.DataFrame({"stop": list(weights), "weight": list(weights.values())})
+            found = weights_of(pa.Table.from_pandas(weights, preserve_index=False), "weights", self.store)
+        return self._answer(self._queries(origins, departures), Answer("reach", seconds, found))
+
+    def _answer(self, queries: Queries, asked: Answer) -> pd.DataFrame:
+        tables: Iterator[pa.Table] = answer(
+            self.store, self._engine, queries, asked, self._threads, lambda queries: None
+        )
+        return pa.concat_tables([asked.schema.empty_table(), *tables]).to_pandas()
+
+    def _queries(self, origins: Ids, departures: Departures, destinations: Ids | None = None) -> Queries:
+        origin, to, leave = _as_list(origins), _as_list(destinations), _as_list(departures)
+        count = max(len(origin), len(to), len(leave), key=lambda length: (length != 1, length))
+        for name, values in (("origins", origin), ("destinations", to), ("departures", leave)):
+            if len(values) not in (1, count) and not (name == "destinations" and destinations is None):
+                raise HeadwayError(f"{len(values)} {name} for {count} queries; give as many, or one for all")
+        horizon = self.store.timetable.horizon
+        seconds = np.array([parse_departure(value) for value in leave], np.int64)
+        for value, second in zip(leave, seconds, strict=True):
+            if not 0 <= second < horizon:
+                what = "is no time" if second < 0 else f"is outside [0, {horizon})"
+                raise HeadwayError(f"departure {value!r} {what}; give seconds or H:MM[:SS] within the store")
+        return Queries(
+            np.arange(count),
+            self._rows(origin, count),
+            self._rows(to, count) if destinations is not None else np.full(count, -1, np.int32),
+            np.resize(seconds.astype(np.int32), count),
+        )
+
+    def _rows(self, names: list[str], count: int) -> np.ndarray:
+        if not self._known:
+            self._known = {name: row for row, name in enumerate(self.store.timetable.places.table["id"].to_pylist())}
+        rows = [self._known[name] if name in self._known else find_place(self.store, name) for name in names]
+        return np.resize(np.array(rows, np.int32), count)
+
+
+def _as_list(values) -> list:
+    return [values] if isinstance(values, str | int) or values is None else list(values)
