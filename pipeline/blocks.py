@@ -17,7 +17,6 @@ from typing import BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -112,9 +111,9 @@ def trimmed(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pc.utf8_trim_whitespace(values)
 
 
-def text_buffers(column: pa.ChunkedArray | pd.Series) -> tuple[np.ndarray, np.ndarray]:
+def text_buffers(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """Bytes uint8 and offsets int32[rows + 1] of a text column, as the parsers of `kernels.text` take them."""
-    whole = pa.array(column, pa.string()) if isinstance(column, pd.Series) else column
+    whole = column
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], pa.string())
     _, offsets, data = whole.buffers()

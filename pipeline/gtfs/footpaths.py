@@ -8,6 +8,7 @@ from scipy.spatial import KDTree
 
 from ...kernels import text
 from ..blocks import text_buffers
+from .frames import library, text_column
 from .report import Report
 
 TRANSFERS = (
@@ -33,8 +34,8 @@ def clean_transfers(transfers: pd.DataFrame, prefix: str, file: str, report: Rep
     known = lines["transfer_type"].isin(["", "0", "1", "2", "3", "4", "5"])
     report.drop(file, "an unknown transfer_type", lines["from_stop_id"][~known])
     lines = lines[known & ~lines["transfer_type"].isin(["4", "5"])]
-    least = text.parse_counts(*text_buffers(lines["min_transfer_time"]), np.arange(len(lines)))
-    return pd.DataFrame(
+    least = text.parse_counts(*text_buffers(text_column(lines["min_transfer_time"])), np.arange(len(lines)))
+    return library(lines).DataFrame(
         {
             "from_stop_id": prefix + lines["from_stop_id"],
             "to_stop_id": prefix + lines["to_stop_id"],

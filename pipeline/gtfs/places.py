@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from .frames import concat, library
 from .report import Report
 
 STOPS = ("stop_id", "stop_name", "stop_lat", "stop_lon", "location_type", "parent_station")
@@ -21,10 +22,10 @@ def places(stops: pd.DataFrame, prefix: str, file: str, report: Report) -> pd.Da
     report.drop(file, "a repeated stop_id (the first line counts)", stops["stop_id"][repeated])
     stops = stops.drop_duplicates("stop_id")
     stops = stops[stops["location_type"].isin(["", "0", "1"])]
-    lat, lon = (pd.to_numeric(stops[name], errors="coerce") for name in ("stop_lat", "stop_lon"))
+    lat, lon = (library(stops).to_numeric(stops[name], errors="coerce") for name in ("stop_lat", "stop_lon"))
     located = np.isfinite(lat) & np.isfinite(lon)
     parent = stops["parent_station"]
-    found = pd.DataFrame(
+    found = library(stops).DataFrame(
         {
             "id": prefix + stops["stop_id"],
             "name": stops["stop_name"],
@@ -49,4 +50,4 @@ def members(places: pd.DataFrame) -> pd.DataFrame:
     stations = numbered.loc[numbered["is_station"], ["id", "place"]]
     inside = stops.loc[stops["station"] != "", ["station", "place"]]
     inside = inside.rename(columns={"station": "id", "place": "stop"}).merge(stations, on="id")
-    return pd.concat([own, inside[["place", "stop"]]]).sort_values(["place", "stop"], ignore_index=True)
+    return concat([own, inside[["place", "stop"]]]).sort_values(["place", "stop"], ignore_index=True)

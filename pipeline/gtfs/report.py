@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...storage.errors import HeadwayError
+from .frames import to_host
 
 FIRST_IDS = 5
 
@@ -35,12 +37,13 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def drop(self, file: str, cause: str, ids: Iterable[str], count: int | None = None) -> None:
-        """Count what was left out of `file` (`feed/table.txt`); `ids` are in file order.
+    def drop(self, file: str, cause: str, ids: Any, count: int | None = None) -> None:
+        """Count what was left out of `file` (`feed/table.txt`); `ids` (a list, or a column of a frame) are in
+        file order.
 
         Raises `HeadwayError` when the report is strict.
         """
-        names = [str(name) for name in ids]
+        names = [str(name) for name in (ids if isinstance(ids, list) else to_host(ids))]
         count = len(names) if count is None else count
         if not count:
             return

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 
 import pandas as pd
 
+from .frames import concat, library, to_host
 from .report import Report
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -36,15 +37,15 @@ def active_days(calendar: pd.DataFrame, exceptions: pd.DataFrame, dates: Collect
 
     Sorted by both. A date both added and removed is removed.
     """
-    window = pd.DataFrame({"date": [f"{day:%Y%m%d}" for day in dates], "weekday": [day.weekday() for day in dates]})
-    every = calendar.merge(window, how="cross")
-    runs = every["start_date"].le(every["date"]) & every["end_date"].ge(every["date"])
+    window = {"date": [f"{day:%Y%m%d}" for day in dates], "weekday": [day.weekday() for day in dates]}
+    every = calendar.assign(cross=0).merge(library(calendar).DataFrame(window).assign(cross=0), on="cross")
+    runs = (every["start_date"] <= every["date"]) & (every["end_date"] >= every["date"])
     flagged = every["weekday"] < 0
     for number, name in enumerate(WEEKDAYS):
         flagged |= (every["weekday"] == number) & (every[name] == "1")
     inside = exceptions[exceptions["date"].isin(window["date"])]
     added, removed = (inside.loc[inside["exception_type"] == kind, ["service_id", "date"]] for kind in ("1", "2"))
-    active = pd.concat([every.loc[runs & flagged, ["service_id", "date"]], added]).drop_duplicates()
+    active = concat([every.loc[runs & flagged, ["service_id", "date"]], added]).drop_duplicates()
     active = active.merge(removed.drop_duplicates().assign(removed=1), on=["service_id", "date"], how="left")
     active = active.loc[active["removed"].isna(), ["service_id", "date"]]
     return active.sort_values(["service_id", "date"], ignore_index=True)
@@ -52,6 +53,7 @@ def active_days(calendar: pd.DataFrame, exceptions: pd.DataFrame, dates: Collect
 
 def span(calendar: pd.DataFrame, exceptions: pd.DataFrame) -> tuple[date, date] | None:
     """First and last active date with exceptions applied, or None when no date is."""
+    calendar, exceptions = to_host(calendar), to_host(exceptions)
     removed: dict[str, set[str]] = {}
     for service, day in _pairs(exceptions, "2"):
         removed.setdefault(service, set()).add(day)
@@ -88,16 +90,11 @@ def _date(text: str) -> date:
 
 
 def _is_date(texts: pd.Series) -> pd.Series:
-    """Real dates written YYYYMMDD; years that a step past the end can't leave Python's calendar by."""
-    known = {text: _is_real(text) for text in texts.unique()}
-    return texts.map(known).astype(bool)
-
-
-def _is_real(text: str) -> bool:
-    if len(text) != 8 or not (text.isascii() and text.isdigit()) or not "1900" <= text[:4] <= "9998":
-        return False
-    try:
-        _date(text)
-    except ValueError:
-        return False
-    return True
+    """Real dates written YYYYMMDD; of years that a step past the end can't leave Python's calendar by."""
+    shaped = (texts.str.len() == 8) & texts.str.isdecimal()
+    digits = texts.where(shaped, "19000100").astype("int64")
+    year, month, day = digits // 10000, digits // 100 % 100, digits % 100
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    short = month.isin([4, 6, 9, 11])
+    days = 31 - short.astype("int64") - (month == 2).astype("int64") * (3 - leap.astype("int64"))
+    return shaped & (year >= 1900) & (year <= 9998) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= days)

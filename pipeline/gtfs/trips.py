@@ -7,6 +7,7 @@ import pandas as pd
 
 from ...kernels import text
 from ..blocks import text_buffers
+from .frames import concat, library, text_column
 from .report import Report
 
 TRIPS = ("trip_id", "service_id", "route_id")
@@ -49,18 +50,24 @@ def clean_frequencies(frequencies: pd.DataFrame, trips: pd.DataFrame, file: str,
     """Good lines as numbers: `trip`, `start`, `end`, `headway` in seconds; bad ones are counted."""
     lines = frequencies.merge(trips[["trip_id", "trip"]], on="trip_id", how="left").sort_values("row")
     rows = np.arange(len(lines))
-    start, end = (text.parse_times(*text_buffers(lines[name]), rows) for name in ("start_time", "end_time"))
-    headway = text.parse_counts(*text_buffers(lines["headway_secs"]), rows)
+    start, end = (
+        text.parse_times(*text_buffers(text_column(lines[name])), rows) for name in ("start_time", "end_time")
+    )
+    headway = text.parse_counts(*text_buffers(text_column(lines["headway_secs"])), rows)
     good = lines["trip"].notna().to_numpy() & (start >= 0) & (end >= 0) & (headway > 0)
     report.drop(file, "a bad line", lines["trip_id"][~good])
-    return pd.DataFrame(
-        {
-            "trip": lines["trip"][good].astype(np.int32).to_numpy(),
-            "start": start[good],
-            "end": end[good],
-            "headway": headway[good],
-        }
-    ).drop_duplicates()
+    return (
+        library(lines)
+        .DataFrame(
+            {
+                "trip": lines["trip"][good].astype(np.int32).to_numpy(),
+                "start": start[good],
+                "end": end[good],
+                "headway": headway[good],
+            }
+        )
+        .drop_duplicates()
+    )
 
 
 def runs(
@@ -87,10 +94,11 @@ def runs(
     repeated = dated[named].merge(frequencies, on="trip")
     counts = (repeated["end"] - repeated["start"] + repeated["headway"] - 1) // repeated["headway"]
     counts = counts.clip(lower=0).to_numpy()
-    repeated = repeated.loc[repeated.index.repeat(counts)]
+    repeated = repeated.take(np.repeat(np.arange(len(counts)), counts))
     turn = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    start = repeated["offset"] + repeated["start"] + turn * repeated["headway"]
-    found = pd.concat([own, repeated.assign(shift=start - repeated["first"])])
+    repeated = repeated.assign(turn=turn)
+    start = repeated["offset"] + repeated["start"] + repeated["turn"] * repeated["headway"]
+    found = concat([own, repeated.assign(shift=start - repeated["first"])])
     inside = (found["first"] + found["shift"] < horizon) & (found["last"] + found["shift"] >= 0)
     found = found.loc[inside, ["trip", "shift"]].drop_duplicates()
     return found.astype(np.int32).sort_values(["trip", "shift"], ignore_index=True)
