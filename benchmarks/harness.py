@@ -26,6 +26,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+POLL = 0.005  # seconds between two looks at a running command
 # Not all of these are there on every machine; those that are not are left out.
 DEVICE_PACKAGES = ("cudf-cu13", "cugraph-cu13", "cupy-cuda13x", "dask-cuda", "numba-cuda", "ray")
 
@@ -81,7 +82,7 @@ def peak_rss_mib() -> float:
 def command(
     argv: Sequence[str | os.PathLike[str]], *, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> Finished:
-    """Run a command and measure it with os.wait4, which counts that child alone; `env` adds variables.
+    """Run a command and measure it: times by os.wait4, which counts that child alone; `env` adds variables.
 
     Output goes through a file: a pipe that nobody drains would stop the child. A command that fails raises
     CalledProcessError, which carries what it printed.
@@ -96,7 +97,13 @@ def command(
             stdout=sink,
             stderr=subprocess.STDOUT,
         )
-        _, status, usage = os.wait4(child.pid, 0)
+        peak = 0.0
+        while True:
+            ended, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if ended:
+                break
+            peak = max(peak, high_water_mib(child.pid))
+            time.sleep(POLL)
         wall = time.perf_counter() - start
         # Popen must know that its child is gone, or it waits for a process that may be another's by then.
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -104,7 +111,16 @@ def command(
         output = sink.read().decode(errors="replace")
     if child.returncode:
         raise subprocess.CalledProcessError(child.returncode, list(argv), output=output)
-    return Finished(child.returncode, wall, usage.ru_utime, usage.ru_stime, mib(usage.ru_maxrss), output=output)
+    return Finished(child.returncode, wall, usage.ru_utime, usage.ru_stime, peak or mib(usage.ru_maxrss), output=output)
+
+
+def high_water_mib(pid: int) -> float:
+    """The most memory that a process has held since it began its program; 0 where the system doesn't say.
+
+    Its ru_maxrss starts at what the process that made it held, so a large parent hides a small child.
+    """
+    found = first_match(f"/proc/{pid}/status", r"^VmHWM:\s*(\d+) kB")
+    return int(found) / 2**10 if found else 0.0
 
 
 def first_match(path: str, pattern: str) -> str | None:

@@ -112,7 +112,7 @@ class Arrivals:
 
     def __init__(self, store: Store, algorithm: str = DEFAULT) -> None:
         self._kernel = ALGORITHMS[algorithm](store)
-        self._vertices = store.timetable.vertices
+        self.vertices = store.timetable.vertices
 
     def __call__(
         self, sources: Rows, leave: np.ndarray, targets: Rows | None = None, limit: np.ndarray | None = None
@@ -128,7 +128,7 @@ class Arrivals:
             targets = np.zeros(count + 1, np.int64), np.empty(0, np.uint32)
         if limit is None:
             limit = np.full(count, NEVER, np.int32)
-        out = np.empty((count, self._vertices), np.int32)
+        out = np.empty((count, self.vertices), np.int32)
         # Neighbours in time read the same slots of the profiles.
         order = np.argsort(leave, kind="stable")
         self._kernel(Task(order, sources, leave, targets, limit, out))
