@@ -67,7 +67,7 @@ def random_queries(store: Store, count: int) -> tuple[np.ndarray, np.ndarray]:
 def run(engine: Arrivals, origin: np.ndarray, leave: np.ndarray, threads: int) -> np.ndarray:
     """All arrivals, in pieces of 50 queries that are neighbours in time, on so many threads."""
     out = np.empty((len(leave), engine.vertices), np.int32)
-    pieces = np.array_split(np.argsort(leave, kind="stable"), max(1, len(leave) // 50))
+    pieces = np.array_split(np.argsort(leave, kind="stable"), max(8, len(leave) // 50))
 
     def work(piece: np.ndarray) -> None:
         out[piece] = engine((np.arange(len(piece) + 1), origin[piece]), leave[piece])
