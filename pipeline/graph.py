@@ -270,10 +270,11 @@ def _profiles(graph: ClusterAp, connections: Connections, spread: _Spread) -> Ed
     parts = spread(connections.offset[graph.edge_type], pareto)
     counts, leave, lasts = (np.concatenate(column) for column in zip(*parts, strict=True))
     shift = max(1, int(lasts.max()).bit_length())
-    # One departure more than the latest, so that no word has all bits set: that one means "none".
-    narrow = int(leave.max() + 1).bit_length() + shift <= 32
-    kind = np.uint32 if narrow else np.uint64
     slots = int(leave.max()) // SLOT + 1
+    # Any second of the last slot is looked up, so all must fit; and then no departure's word has all bits set,
+    # which means "none".
+    narrow = (slots * SLOT).bit_length() + shift <= 32
+    kind = np.uint32 if narrow else np.uint64
     size = len(leave) + slots * edges
     index = np.empty(slots * edges + 1, np.uint32 if size < 2**32 else np.int64)
     word = np.empty(size, kind)

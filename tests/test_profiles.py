@@ -108,6 +108,18 @@ def test_just_as_wide_as_a_narrow_word() -> None:
             assert [one["1"] for one in found[:3]] == [6, last + longest, last + longest]
 
 
+def test_query_after_the_last_departure_in_its_slot(algorithm: str) -> None:
+    """The last departure is at 18:05, which takes 16 bits, and lasts 10 hours: 16 more. 18:12:20 takes 17 bits.
+
+    A key that doesn't fit the word would find the vehicle that has left.
+    """
+    last = 18 * HOURS + 300
+    store = connections_store([(0, 1, last, 10 * HOURS)], 2)
+    asked = [("0", second) for second in (last, last + 1, 2**16 - 1, 2**16, 2**16 + 4, last + SLOT)]
+    found = answers(store, asked, algorithm)
+    assert found == [{"0": last, "1": last + 10 * HOURS}] + [{"0": second} for _, second in asked[1:]]
+
+
 @settings(max_examples=100, deadline=None)
 @given(rows, st.lists(st.tuples(st.integers(0, 3), seconds), min_size=1, max_size=6))
 def test_engines_equal_relaxing_until_stable(connections: list, asked: list[tuple[int, int]]) -> None:
