@@ -37,6 +37,7 @@ def read(folder: Path, text: str | bytes) -> tuple[list[Row], int]:
         ("9 2\n0 1 5 3\n2 1 8 0\n", [(0, 1, 5, 3), (2, 1, 8, 0)], 9),
         ("\n# a comment\n\n 4 1 # vertices, connections\n0\t1  5 3 \n\n", [(0, 1, 5, 3)], 4),
         ("0 1 5 3#x\n#\n   # y\n1 0 007 00\n", [(0, 1, 5, 3), (1, 0, 7, 0)], 2),
+        ("\ufeff2 1\r\n0 1 5 3\r\n", [(0, 1, 5, 3)], 2),
         ("0 1 5 3\r1 0 6 7", [(0, 1, 5, 3), (1, 0, 6, 7)], 2),
         ('# 1" wide\n2 2\n0 1 5 3 # it\'s "so\n1 0 6 7 # é\n', [(0, 1, 5, 3), (1, 0, 6, 7)], 2),
         (b"# caf\xe9\n0 1 5 3 # \xff\n", [(0, 1, 5, 3)], 2),
@@ -81,6 +82,21 @@ def test_errors_name_the_row(tmp_path: Path, text: str, message: str) -> None:
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(HeadwayError, match="absent: No such file"):
         read_connections(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("word", ["1.0", "1e3", "+1", "-0", '"1"', "True", "99999999999999999999", "1\x00", "1\xa0"])
+def test_what_only_looks_like_an_integer(tmp_path: Path, word: str) -> None:
+    """Each is an error that names its row; none is read as a number and none ends in a traceback."""
+    with pytest.raises(HeadwayError, match=r"row 2: .* is not an integer"):
+        read(tmp_path, f"0 1 5 3\n0 1 5 {word}\n")
+
+
+def test_arrivals_stay_below_the_sign_of_never(tmp_path: Path) -> None:
+    """Labels are 32 bits wide, and the largest one means unreachable."""
+    with pytest.raises(HeadwayError, match="row 2: it arrives at second 2147483647 or later"):
+        read(tmp_path, "0 1 5 3\n0 1 2147483640 7\n")
+    with pytest.raises(HeadwayError, match="row 1: it arrives"):
+        read(tmp_path, "0 1 2147483647 0\n")
 
 
 rows = st.lists(
