@@ -23,6 +23,7 @@ from .gtfs.report import Report
 
 SLOT = 1800
 PIECES_PER_THREAD = 4
+MOST_CLUSTERS = 2**16  # their numbers are uint16
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,16 @@ def expand(timetable: Timetable, subtrips: str, threads: int, report: Report) ->
 
 
 def build_store(timetable: Timetable, raw: RawConnections, cluster_minutes: int, threads: int, report: Report) -> Store:
-    """Everything after the connections, of which there is at least one. Vertices are renumbered for locality."""
+    """Everything after the connections, of which there is at least one. Vertices are renumbered for locality.
+
+    Raises `HeadwayError` where clusters are too many for their numbers.
+    """
+    clusters = int(raw.departure.max()) // (cluster_minutes * 60) + 1
+    if clusters > MOST_CLUSTERS:
+        raise HeadwayError(
+            f"departures lie in {clusters} clusters of {cluster_minutes} min, and {MOST_CLUSTERS} is the most; "
+            "build with more --cluster-minutes or fewer --days"
+        )
     with ThreadPoolExecutor(threads) as pool:
         spread = _Spread(pool, threads)
         with report.step("order vertices"):

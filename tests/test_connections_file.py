@@ -99,6 +99,15 @@ def test_arrivals_stay_below_the_sign_of_never(tmp_path: Path) -> None:
         read(tmp_path, "0 1 2147483647 0\n")
 
 
+def test_number_of_clusters_fits_16_bits(algorithm: str) -> None:
+    """65,536 clusters of one minute are 45 days and a half; cluster 65,536 would be taken for cluster 0."""
+    last = 65536 * 60 - 1
+    found = answers(connections_store([(0, 1, 60, 5), (0, 1, last, 5)], 2, minutes=1), [("0", 61)], algorithm)
+    assert found == [{"0": 61, "1": last + 5}]
+    with pytest.raises(HeadwayError, match="65537 clusters of 1 min"):
+        connections_store([(0, 1, 60, 5), (0, 1, last + 1, 5)], 2, minutes=1)
+
+
 rows = st.lists(
     st.tuples(
         st.integers(0, 5),
