@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,13 +16,14 @@ from ..storage.timetable import Footpaths, Places, Timetable, Trips
 from .graph import RawConnections
 
 LARGEST = 2**31 - 1
+BOM = b"\xef\xbb\xbf"
 
 
 def read_connections(path: Path) -> tuple[RawConnections, Timetable]:
     """Connections and a timetable without trips, walking or coordinates; stops are named by their numbers.
 
     An optional first line `n m` gives the counts of vertices (0..n-1) and connections; `#` starts a comment.
-    Raises `HeadwayError` naming the row that is not four non-negative integers below 2**31.
+    Raises `HeadwayError` naming the row that is not four non-negative integers below 2**31, or arrives too late.
     """
     try:
         return _connections(path, *_numbers(path))
@@ -36,23 +39,20 @@ def _numbers(path: Path) -> tuple[np.ndarray, tuple[int, int] | None]:
     if first is not None and len(first[1]) == 2:
         skip, fields = first
         counts = _integers(path, skip, fields)
+    data = re.sub(rb"#[^\r\n]*", b"", path.read_bytes().removeprefix(BOM))
     try:
+        if data.translate(None, b"0123456789 \t\r\n"):
+            raise ValueError  # the fast reader would take signs, fractions, quotes and words such as True
         frame = pd.read_csv(
-            path,
-            sep=r"\s+",
-            comment="#",
-            header=None,
-            skiprows=skip,
-            dtype=np.int64,
-            engine="c",
-            index_col=False,
+            io.BytesIO(data), sep=r"\s+", header=None, skiprows=skip, dtype=np.int64, engine="c", index_col=False
         )
-        if frame.shape[1] != 4 or (frame.to_numpy() < 0).any() or (frame.to_numpy() > LARGEST).any():
+        found = frame.to_numpy()
+        if frame.shape[1] != 4 or (found > LARGEST).any() or (found[:, 2] + found[:, 3] >= LARGEST).any():
             raise ValueError
-    except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
+    except (ValueError, OverflowError, pd.errors.ParserError, pd.errors.EmptyDataError):
         _blame(path, skip)
         raise HeadwayError(f"{path}: no connections in it; write a line `u v t lambda` for each") from None
-    return frame.to_numpy(), (counts[0], counts[1]) if counts else None
+    return found, (counts[0], counts[1]) if counts else None
 
 
 def _connections(path: Path, numbers: np.ndarray, counts: tuple[int, int] | None) -> tuple[RawConnections, Timetable]:
@@ -75,9 +75,9 @@ def _connections(path: Path, numbers: np.ndarray, counts: tuple[int, int] | None
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Row number and fields of each line that holds any."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
         for row, line in enumerate(lines, 1):
-            fields = line.split("#")[0].split()
+            fields = re.findall(r"[^ \t\r\n]+", line.split("#")[0])
             if fields:
                 yield row, fields
 
@@ -95,7 +95,9 @@ def _blame(path: Path, skip: int) -> None:
         if row > skip:
             if len(fields) != 4:
                 raise HeadwayError(f"{path}: row {row}: {len(fields)} fields instead of `u v t lambda`; mend the line")
-            _integers(path, row, fields)
+            _, _, departure, duration = _integers(path, row, fields)
+            if departure + duration >= LARGEST:
+                raise HeadwayError(f"{path}: row {row}: it arrives at second {LARGEST} or later; mend the line")
 
 
 def _timetable(vertices: int, latest: int) -> Timetable:

@@ -23,6 +23,7 @@ from .gtfs.report import Report
 
 SLOT = 1800
 PIECES_PER_THREAD = 4
+MOST_CLUSTERS = 2**16  # their numbers are uint16
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,16 @@ def expand(timetable: Timetable, subtrips: str, threads: int, report: Report) ->
 
 
 def build_store(timetable: Timetable, raw: RawConnections, cluster_minutes: int, threads: int, report: Report) -> Store:
-    """Everything after the connections, of which there is at least one. Vertices are renumbered for locality."""
+    """Everything after the connections, of which there is at least one. Vertices are renumbered for locality.
+
+    Raises `HeadwayError` where clusters are too many for their numbers.
+    """
+    clusters = int(raw.departure.max()) // (cluster_minutes * 60) + 1
+    if clusters > MOST_CLUSTERS:
+        raise HeadwayError(
+            f"departures lie in {clusters} clusters of {cluster_minutes} min, and {MOST_CLUSTERS} is the most; "
+            "build with more --cluster-minutes or fewer --days"
+        )
     with ThreadPoolExecutor(threads) as pool:
         spread = _Spread(pool, threads)
         with report.step("order vertices"):
@@ -270,10 +280,11 @@ def _profiles(graph: ClusterAp, connections: Connections, spread: _Spread) -> Ed
     parts = spread(connections.offset[graph.edge_type], pareto)
     counts, leave, lasts = (np.concatenate(column) for column in zip(*parts, strict=True))
     shift = max(1, int(lasts.max()).bit_length())
-    # One departure more than the latest, so that no word has all bits set: that one means "none".
-    narrow = int(leave.max() + 1).bit_length() + shift <= 32
-    kind = np.uint32 if narrow else np.uint64
     slots = int(leave.max()) // SLOT + 1
+    # Any second of the last slot is looked up, so all must fit; and then no departure's word has all bits set,
+    # which means "none".
+    narrow = (slots * SLOT).bit_length() + shift <= 32
+    kind = np.uint32 if narrow else np.uint64
     size = len(leave) + slots * edges
     index = np.empty(slots * edges + 1, np.uint32 if size < 2**32 else np.int64)
     word = np.empty(size, kind)

@@ -1,13 +1,15 @@
-"""What tests share: stores of small feeds, real feeds where they are, both engines."""
+"""What tests share: stores of small feeds, real feeds where they are, every engine."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
-from headway.pipeline.build import build_feeds
+from headway.pipeline.build import build_connections, build_feeds
 from headway.pipeline.engines import ALGORITHMS, Arrivals
 from headway.pipeline.gtfs.report import Report
 from headway.pipeline.settings import load_settings
@@ -30,6 +32,16 @@ def build(feeds: list[Path], day: str = "2026-06-10", report: Report | None = No
     changes = {key.replace("__", "."): (key, value) for key, value in options.items()}
     settings = load_settings("laptop", (), {"threads": ("threads", 1), **changes})
     return build_feeds(feeds, date.fromisoformat(day), settings, report or Report())
+
+
+def connections_store(rows: Sequence[tuple[int, int, int, int]], vertices: int, minutes: int = 60) -> Store:
+    """A store of raw connections (u, v, t, lambda), through a file as the paper has it."""
+    lines = [f"{vertices} {len(rows)}", *(" ".join(map(str, row)) for row in rows)]
+    changes = {"threads": ("threads", 1), "build.cluster_minutes": ("cluster_minutes", minutes)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "connections.txt"
+        path.write_text("\n".join(lines))
+        return build_connections(path, load_settings("laptop", (), changes), Report())
 
 
 def answers(store: Store, queries: list[tuple[str, int]], algorithm: str) -> list[dict[str, int]]:

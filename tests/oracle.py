@@ -5,6 +5,7 @@ the oracle rides trips: a label-setting search (Dijkstra) settles one stop after
 trip that can still be caught there and walks every footpath from there.
 """
 
+import copy
 import csv
 import io
 import itertools
@@ -420,6 +421,12 @@ class Oracle:
         for (u, v), seconds in pairs.items():
             if seconds is not None and seconds != INFINITY:
                 self._footpaths[u].append((v, int(seconds)))
+
+    def without_walking(self) -> "Oracle":
+        """The same timetable with no footpaths, as `walk="none"` gives it, without reading it again."""
+        other = copy.copy(self)
+        other._footpaths = [[] for _ in self._stops]
+        return other
 
     def _index_departures(self) -> list[list[tuple[int, int, int]]]:
         """For each stop the (second, run, position) to board at, if one can alight later; by time."""
