@@ -9,6 +9,7 @@ from conftest import answers, build
 
 STOP_TIMES = "trip_id,stop_id,arrival_time,departure_time,stop_sequence"
 WEEK = "service_id,monday,tuesday,wednesday,thursday,friday,saturday,sunday,start_date,end_date"
+DAILY = f"{WEEK}\nD,1,1,1,1,1,1,1,20260101,20261231"
 
 
 def clock(text: str) -> int:
