@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import lzma
 import re
 import zlib
 from collections.abc import Iterator
@@ -26,7 +27,11 @@ from ..storage.errors import HeadwayError
 BLOCK = 8 << 20
 LONGEST_LINE = 32 << 20
 BOM = b"\xef\xbb\xbf"
-BLANK_BEFORE_QUOTE = re.compile(rb'[,\n][ \t]+"')
+BLANK_BEFORE_QUOTE = re.compile(r'(^|[,\n\r])[ \t]+"')
+BLANK_BEFORE_QUOTE_BYTES = re.compile(BLANK_BEFORE_QUOTE.pattern.encode())
+
+# The slow reader's own limit on a field is 128 KiB; lines have a limit here.
+csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE + 2 * BLOCK))
 
 Types = dict[str, pa.DataType]
 
@@ -64,7 +69,7 @@ class Block:
             ragged.append(row.actual_columns)
             return "skip"
 
-        if b'"' in self.data and BLANK_BEFORE_QUOTE.search(self.data):
+        if b'"' in self.data and BLANK_BEFORE_QUOTE_BYTES.search(self.data):
             return self._slow(present)
         try:
             table = pyarrow.csv.read_csv(
@@ -87,14 +92,10 @@ class Block:
         width = len(self.header)
         picked: dict[str, list[str]] = {name: [] for name in present}
         places = [(self.header.index(name), values) for name, values in picked.items()]
-        try:
-            for fields in csv.reader(io.StringIO(self.data.decode(), newline=""), skipinitialspace=True):
-                if fields:
-                    fields += [""] * (width - len(fields))
-                    for place, values in places:
-                        values.append(fields[place])
-        except csv.Error as error:
-            raise HeadwayError(f"{self.file}: not a readable table ({error}); mend the file") from None
+        for fields in _rows(self.data):
+            fields += [""] * (width - len(fields))
+            for place, values in places:
+                values.append(fields[place])
         arrays = [
             pa.array(values, pa.string()).cast(present[name])
             if present[name] != pa.string()
@@ -102,6 +103,12 @@ class Block:
             for name, values in picked.items()
         ]
         return pa.table(arrays, names=list(picked))
+
+
+def _rows(data: bytes) -> Iterator[list[str]]:
+    """Fields of each line that is not empty; a blank before a quote is none."""
+    text = BLANK_BEFORE_QUOTE.sub(r'\1"', data.decode())
+    return (fields for fields in csv.reader(io.StringIO(text, newline="")) if fields)
 
 
 def trimmed(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -144,20 +151,20 @@ def read_blocks(stream: BinaryIO, file: str, latin: bool = False) -> Iterator[Bl
     while True:
         try:
             piece = stream.read(BLOCK)
-        except (BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise HeadwayError(f"{file}: damaged after row {row} ({error}); fetch the feed again") from None
+        except (BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+            raise HeadwayError(f"{file}: damaged at row {row} or after ({error}); fetch it again") from None
         data = rest + piece
         cut = len(data) if not piece else _line_end(data)
         if not cut and piece:
             if len(data) > LONGEST_LINE:
                 raise HeadwayError(
-                    f"{file}: row {row + 1} is longer than {LONGEST_LINE >> 20} MiB or has a quote that never "
+                    f"{file}: row {row} is longer than {LONGEST_LINE >> 20} MiB or has a quote that never "
                     "closes; mend the file"
                 )
             rest = data
             continue
         lines, rest = data[:cut], data[cut:]
-        row += lines.count(b"\n")
+        row += lines.count(b"\n") or lines.count(b"\r")
         lines = _utf8(lines, file, latin, first=not header)
         if not header and lines.strip():
             header, lines = _split_header(lines, file)
@@ -195,8 +202,7 @@ def _utf8(data: bytes, file: str, latin: bool, first: bool) -> bytes:
 
 def _split_header(data: bytes, file: str) -> tuple[tuple[str, ...], bytes]:
     """The header's names, trimmed (a repeated one is told apart, so that the first counts), and what follows."""
-    text = io.StringIO(data[: data.find(b"\n") + 1 or None].decode(), newline="")
-    first = next((line for line in csv.reader(text, skipinitialspace=True) if line), [])
+    first = next(_rows(data[: data.find(b"\n") + 1 or None]), [])
     end = data.find(b"\n") + 1 or len(data)
     if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
         end = data.find(b"\r") + 1

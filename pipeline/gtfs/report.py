@@ -56,7 +56,8 @@ class Report:
 
     def warn(self, message: str) -> None:
         """Something that a user should know and that changes no rule."""
-        self.warnings.append(message)
+        if message not in self.warnings:  # a file may be read twice
+            self.warnings.append(message)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -22,6 +23,9 @@ TABLES = (
 )
 REQUIRED = ("stops.txt", "trips.txt", "stop_times.txt")
 
+# What `zipfile` raises for damaged archives and methods that it lacks.
+UNREADABLE = (zipfile.BadZipFile, OSError, NotImplementedError, ValueError, struct.error)
+
 # The largest national feeds unpack to some 10 GB at about 12:1; deflate can reach 1000:1.
 LARGEST = 64 << 30
 LARGEST_RATIO = 250
@@ -40,13 +44,16 @@ class Source:
         return table in self.tables
 
     def open(self, table: str) -> BinaryIO:
-        """A binary stream of one table, decompressed while it is read."""
-        if self.path.is_dir():
-            return Path(self.tables[table]).open("rb")
-        archive = zipfile.ZipFile(self.path)  # one a stream: each reader has its own place in the file
-        stream = archive.open(self.tables[table])
-        archive.close()  # the file itself stays open until the stream is closed
-        return stream  # type: ignore[return-value]
+        """A binary stream of one table, decompressed while it is read. Raises `HeadwayError` where it can't be."""
+        try:
+            if self.path.is_dir():
+                return Path(self.tables[table]).open("rb")
+            # One archive a stream: each reader has its own place in the file, which stays open with the stream.
+            with zipfile.ZipFile(self.path) as archive:
+                return archive.open(self.tables[table])  # type: ignore[return-value]
+        except (*UNREADABLE, RuntimeError) as error:
+            cause = getattr(error, "strerror", None) or error
+            raise HeadwayError(f"{self.name}/{table}: not readable ({cause}); mend or fetch the feed again") from None
 
     def size(self, table: str) -> int:
         """Bytes of one table, unpacked."""
@@ -91,7 +98,7 @@ def _members(path: Path) -> dict[str, str]:
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+    except UNREADABLE as error:
         raise HeadwayError(f"{path}: not a readable zip ({error}); unpack it and give the folder") from None
     for info in infos:
         parts = PurePosixPath(info.filename.replace("\\", "/")).parts

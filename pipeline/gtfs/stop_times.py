@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...kernels import text, trips
+from ...storage.errors import HeadwayError
 from ...storage.timetable import ALIGHT, BOARD
 from ..blocks import Block, Types, require, text_buffers, trimmed
 from .reading import scan
@@ -99,6 +100,8 @@ def _read(
 
     with report.step("read stop_times"):
         blocks = [future.result() for future in _bounded(scan, source, report, submit, pool)]
+    if not blocks:
+        raise HeadwayError(f"{source.name}/stop_times.txt: it holds no lines; fetch the feed again")
     columns: dict = {
         name: np.concatenate([block[name] for block in blocks])
         for name in ("trip", "stop", "sequence", "arrival", "departure", "flags", "row")
