@@ -11,7 +11,7 @@ from oracle import Oracle, OracleError
 from strategies import DATE, feeds, queries, write_feed
 
 EXAMPLES = settings(
-    max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=200, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 
 
