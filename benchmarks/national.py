@@ -1,6 +1,6 @@
 """A made-up national network: 500,000 stops and 32 M stop_times, from zip to store to answers.
 
-    python benchmarks/national.py --work FOLDER    # writes results/national.json
+python benchmarks/national.py --work FOLDER    # writes results/national.json
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from pathlib import Path
 
 from build import DATE, HEADWAY, build
 from harness import command, record
-from query import made_up, measure
-
 from headway.storage.store import load
+from query import made_up, measure
 
 
 def main() -> None:
