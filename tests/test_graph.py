@@ -143,6 +143,13 @@ def test_connections_and_subtrips(many: list[Trip], subtrips: str, threads: int)
     assert found == expected_rows(many, subtrips)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("subtrips", SCHEMES)
+def test_no_trip_at_all(subtrips: str) -> None:
+    """All trips of a feed may be dropped: no connection, and no mean of nothing."""
+    assert not rows(expand(timetable([]), subtrips, 2, Report()))
+
+
 @settings(max_examples=120, deadline=None)
 @given(st.lists(trips(), min_size=1, max_size=6), walks, st.sampled_from(SCHEMES), st.sampled_from([1, 5, 60]))
 def test_types_edges_and_runs(many: list[Trip], paths: dict, subtrips: str, minutes: int) -> None:
