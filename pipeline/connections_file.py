@@ -16,11 +16,8 @@ from ..storage.timetable import Footpaths, Places, Timetable, Trips
 from .graph import RawConnections
 
 LARGEST = 2**31 - 1
-<<<<<<< HEAD
 BOM = b"\xef\xbb\xbf"
-=======
 MOST_VERTICES = 20_000_000
->>>>>>> dd5a4e3532665fdec7a2522a604f28845c519f7c
 
 
 def read_connections(path: Path) -> tuple[RawConnections, Timetable]:
@@ -53,11 +50,7 @@ def _numbers(path: Path) -> tuple[np.ndarray, tuple[int, int] | None]:
         found = frame.to_numpy()
         if frame.shape[1] != 4 or (found > LARGEST).any() or (found[:, 2] + found[:, 3] >= LARGEST).any():
             raise ValueError
-<<<<<<< HEAD
     except (ValueError, OverflowError, pd.errors.ParserError, pd.errors.EmptyDataError):
-=======
-    except (ValueError, OverflowError, pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
->>>>>>> dd5a4e3532665fdec7a2522a604f28845c519f7c
         _blame(path, skip)
         raise HeadwayError(f"{path}: no connections in it; write a line `u v t lambda` for each") from None
     return found, (counts[0], counts[1]) if counts else None
@@ -71,9 +64,6 @@ def _connections(path: Path, numbers: np.ndarray, counts: tuple[int, int] | None
         raise HeadwayError(
             f"{path}: vertex {max(vertices - 1, largest)}: more than {MOST_VERTICES:,} vertices; number them from 0 on"
         )
-    if (departure + duration).max() >= LARGEST:
-        row = _row_of(path, int(np.argmax(departure + duration)) + (counts is not None))
-        raise HeadwayError(f"{path}: row {row}: it arrives at second {LARGEST} or later; count from a later midnight")
     if largest >= vertices:
         raise HeadwayError(f"{path}: vertex {largest} is outside 0..{vertices - 1} of row 1; mend either")
     if counts and counts[1] != len(tail):
@@ -95,11 +85,6 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             fields = re.findall(r"[^ \t\r\n]+", line.split("#")[0])
             if fields:
                 yield row, fields
-
-
-def _row_of(path: Path, number: int) -> int:
-    """Row of the line that is the `number`-th, from 0, to hold anything."""
-    return next(row for n, (row, _) in enumerate(_lines(path)) if n == number)
 
 
 def _integers(path: Path, row: int, fields: list[str]) -> list[int]:
