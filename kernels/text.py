@@ -94,6 +94,42 @@ def rows_of(codes, wanted):
 
 
 @njit
+def line_ends(data):
+    """Where the first and the last line that end outside quotes end (0: none does) -> two integers.
+
+    A quote opens a field only at its start, blanks aside; elsewhere it is a character. A line ends after
+    `\\n`, `\\r\\n` or `\\r`; a `\\r` in the last place may be half an end and is none.
+    """
+    first = last = 0
+    begins = True  # at the start of a field
+    quoted = False
+    place = 0
+    while place < len(data):
+        byte = data[place]
+        place += 1
+        if quoted:
+            if byte == 34:
+                if place < len(data) and data[place] == 34:
+                    place += 1
+                else:
+                    quoted = False
+        elif byte == 44:
+            begins = True
+        elif byte == 10 or (byte == 13 and place < len(data)):
+            if byte == 13 and data[place] == 10:
+                place += 1
+            begins = True
+            last = place
+            first = first or last
+        elif begins and byte == 34:
+            quoted = True
+            begins = False
+        elif byte != 32 and byte != 9:
+            begins = False
+    return first, last
+
+
+@njit
 def mark_late(data, offsets, codes, need, late):
     """Set `late[code]` where a time of the code's rows may be at or after `need[code]` seconds (if not 0).
 

@@ -22,13 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from ..kernels import text
 from ..storage.errors import HeadwayError
 
 BLOCK = 8 << 20
 LONGEST_LINE = 32 << 20
 BOM = b"\xef\xbb\xbf"
-BLANK_BEFORE_QUOTE = re.compile(r'(^|[,\n\r])[ \t]+"')
-BLANK_BEFORE_QUOTE_BYTES = re.compile(BLANK_BEFORE_QUOTE.pattern.encode())
+BLANK_BEFORE_QUOTE = re.compile(rb'(^|[,\n\r])[ \t]+"')
+QUOTED_FIELD = re.compile(r'(^|[,\n\r])[ \t]*("[^"]*(?:""[^"]*)*)')
 
 # The slow reader's own limit on a field is 128 KiB; lines have a limit here.
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE + 2 * BLOCK))
@@ -47,6 +48,7 @@ class Block:
     file: str
     header: tuple[str, ...]
     data: bytes
+    first: bool = False  # of its file; a file may be read twice
 
     def parse(self, columns: Types) -> pa.Table:
         """The named columns, absent ones as empty text; text is trimmed where it is a dictionary or string.
@@ -69,7 +71,7 @@ class Block:
             ragged.append(row.actual_columns)
             return "skip"
 
-        if b'"' in self.data and BLANK_BEFORE_QUOTE_BYTES.search(self.data):
+        if b'"' in self.data and BLANK_BEFORE_QUOTE.search(self.data):
             return self._slow(present)
         try:
             table = pyarrow.csv.read_csv(
@@ -107,8 +109,8 @@ class Block:
 
 def _rows(data: bytes) -> Iterator[list[str]]:
     """Fields of each line that is not empty; a blank before a quote is none."""
-    text = BLANK_BEFORE_QUOTE.sub(r'\1"', data.decode())
-    return (fields for fields in csv.reader(io.StringIO(text, newline="")) if fields)
+    decoded = QUOTED_FIELD.sub(r"\1\2", data.decode())
+    return (fields for fields in csv.reader(io.StringIO(decoded, newline="")) if fields)
 
 
 def trimmed(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -146,6 +148,7 @@ def read_blocks(stream: BinaryIO, file: str, latin: bool = False) -> Iterator[Bl
     Raises `NotUtf8Error` unless it is read as Latin-1, `HeadwayError` for a damaged file.
     """
     header: tuple[str, ...] = ()
+    begun = False
     rest = b""
     row = 1
     while True:
@@ -166,27 +169,24 @@ def read_blocks(stream: BinaryIO, file: str, latin: bool = False) -> Iterator[Bl
         lines, rest = data[:cut], data[cut:]
         row += lines.count(b"\n") or lines.count(b"\r")
         lines = _utf8(lines, file, latin, first=not header)
-        if not header and lines.strip():
-            header, lines = _split_header(lines, file)
-        if header and lines.strip():
-            yield Block(file, header, lines)
+        if not header and lines.strip(b"\r\n"):
+            header, lines = _split_header(lines)
+        if header and lines.strip(b"\r\n"):
+            yield Block(file, header, lines, first=not begun)
+            begun = True
         if not piece:
             return
 
 
 def _line_end(data: bytes) -> int:
     """Where the last line that ends outside quotes ends, or 0."""
-    newline = b"\n" if b"\n" in data else b"\r"
-    if b'"' not in data:
-        return data.rfind(newline) + 1
-    text = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(text == newline[0])
-    outside = ends[np.searchsorted(np.flatnonzero(text == ord('"')), ends) % 2 == 0]
-    return int(outside[-1]) + 1 if len(outside) else 0
+    if b'"' not in data and b"\n" in data:
+        return data.rfind(b"\n") + 1
+    return text.line_ends(np.frombuffer(data, np.uint8))[1]
 
 
 def _utf8(data: bytes, file: str, latin: bool, first: bool) -> bytes:
-    if first and data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if first and (data.startswith((b"\xff\xfe", b"\xfe\xff")) or data[:2].count(0) == 1):
         raise HeadwayError(f"{file}: row 1: UTF-16 text; save the file as UTF-8")
     if first:
         data = data.removeprefix(BOM)
@@ -200,14 +200,12 @@ def _utf8(data: bytes, file: str, latin: bool, first: bool) -> bytes:
     return data
 
 
-def _split_header(data: bytes, file: str) -> tuple[tuple[str, ...], bytes]:
+def _split_header(data: bytes) -> tuple[tuple[str, ...], bytes]:
     """The header's names, trimmed (a repeated one is told apart, so that the first counts), and what follows."""
-    first = next(_rows(data[: data.find(b"\n") + 1 or None]), [])
-    end = data.find(b"\n") + 1 or len(data)
-    if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
-        end = data.find(b"\r") + 1
+    data = data.lstrip(b"\r\n")
+    end = text.line_ends(np.frombuffer(data, np.uint8))[0] or len(data)
     names: list[str] = []
-    for place, name in enumerate(first):
+    for place, name in enumerate(next(_rows(data[:end]))):
         name = name.strip().strip("\x00")
         names.append(name if name and name not in names else f"{name}#{place}")
     return tuple(names), data[end:]

@@ -204,8 +204,8 @@ def _identical(source: Source, rows: np.ndarray, report: Report) -> np.ndarray:
 
     def take(block: Block) -> None:
         nonlocal begin, parts
-        if begin == 0:
-            parts = []
+        if block.first:
+            begin, parts = 0, []
         table = block.parse(dict.fromkeys(block.header, pa.string()))
         here = wanted[(wanted >= begin) & (wanted < begin + len(table))]
         if len(here):
