@@ -133,6 +133,17 @@ def test_macosx_and_subfolder(tmp_path: Path) -> None:
     check(write(tmp_path / "folder", PLAIN, inside="inner/"))
 
 
+def test_zip_in_a_zip(tmp_path: Path) -> None:
+    """Alone it is no feed; beside the tables it is passed over."""
+    inner = write(tmp_path / "inner.zip", PLAIN).read_bytes()
+    with zipfile.ZipFile(path := tmp_path / "outer.zip", "w") as archive:
+        archive.writestr("inner.zip", inner)
+    refused(path, "outer.zip: no stop_times.txt in it: not a GTFS feed")
+    with zipfile.ZipFile(path := write(tmp_path / "feed.zip", PLAIN), "a") as archive:
+        archive.writestr("inner.zip", inner)
+    check(path)
+
+
 def patched(path: Path, offset: int, value: bytes) -> Path:
     """Overwrite bytes of every entry of a zip's central directory."""
     data = bytearray(path.read_bytes())
@@ -329,6 +340,30 @@ def test_strict_on_each_cause(tmp_path: Path, cause: str) -> None:
         build([path], report=Report(strict=True))
     assert str(error.value).startswith(f"feed/{table}.txt: ")
     assert f"({first}); build without --strict" in str(error.value)
+
+
+def test_more_drops_than_ids_in_the_report(tmp_path: Path) -> None:
+    """Seven trips with `8:05`: all are counted, the first five named in order; --strict names the first."""
+    bad = "".join(f"\nbad{n},A,8:05,,1\nbad{n},B,9:00:00,,2" for n in range(7))
+    files = tables(f"{tables(TWO)['stop_times']}{bad}")
+    path = write(tmp_path / "feed", files)
+    report = Report()
+    build([path], report=report)
+    (entry,) = report.dropped.values()
+    assert (entry.count, entry.first) == (7, [f"bad{n}" for n in range(5)])
+    with pytest.raises(HeadwayError, match=r"^feed/stop_times.txt: a trip with a malformed time \(bad0\); build"):
+        build([path], report=Report(strict=True))
+
+
+@pytest.mark.parametrize("date", ["２０２６０６１１", "2026061²", "+2026611", "2026-6-1", "20260631"])
+def test_dates_that_are_none(tmp_path: Path, date: str) -> None:
+    """Eight decimal digits of another script are no date either; the line is counted."""
+    report = Report()
+    path = feed(tmp_path, TWO, calendar_dates=f"service_id,date,exception_type\nD,20260610,1\nD,{date},1")
+    build([path], report=report)
+    assert [(entry.cause, entry.first) for entry in report.dropped.values()] == [
+        ("a line with a malformed date", ["D"])
+    ]
 
 
 def test_strict_on_a_feed_without_trouble(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _date(text: str) -> date:
 
 def _is_date(texts: pd.Series) -> pd.Series:
     """Real dates written YYYYMMDD; of years that a step past the end can't leave Python's calendar by."""
-    shaped = (texts.str.len() == 8) & texts.str.isdecimal()
+    shaped = (texts.str.len() == 8) & texts.str.match("[0-9]{8}")
     digits = texts.where(shaped, "19000100").astype("int64")
     year, month, day = digits // 10000, digits // 100 % 100, digits % 100
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
