@@ -99,6 +99,12 @@ def test_untimed_line_at_the_stop_of_its_neighbour(tmp_path: Path, algorithm: st
     assert reached(path, "A", "8:00", algorithm) == times(A="8:00", B="8:10", C="8:20", D="8:30")
 
 
+def test_untimed_lines_before_and_around_their_neighbour(tmp_path: Path, algorithm: str) -> None:
+    """A -, A 8:00, B -, B 8:10/8:12, C -, C -, D 8:30: both C are untimed, so one stays, halfway from 8:12 to 8:30."""
+    path = feed(tmp_path, "t: A -, A 8:00, B -, B 8:10/8:12, C -, C -, D 8:30")
+    assert reached(path, "A", "8:00", algorithm) == times(A="8:00", B="8:10", C="8:21", D="8:30")
+
+
 def test_interpolation_rounds_down(tmp_path: Path, algorithm: str) -> None:
     """A 8:00, B -, C -, D 8:01/8:02: 60 s over three hops are 20 s each, over four (E F G) 15 s; 100 s round down."""
     path = feed(tmp_path, "t: A 8:00, B -, C -, D 8:01/8:02, E -, F -, G 8:03:40".replace("8:03:40", "8:04"))
@@ -249,6 +255,21 @@ def test_repeated_stop_sequence(tmp_path: Path, algorithm: str) -> None:
     assert [entry.first for entry in report.dropped.values()] == [["other"]]
 
 
+def test_repeated_stop_sequence_that_differs_in_an_unread_column(tmp_path: Path, algorithm: str) -> None:
+    """other: A 7:00, B 7:10 twice, with two headsigns: two different lines; same: A 8:00, B 8:10 twice alike."""
+    text = f"{STOP_TIMES},stop_headsign\nother,A,7:00:00,,1,\nother,B,7:10:00,,2,to B\nother,B,7:10:00,,2,to C\n"
+    text += "same,A,8:00:00,,1,\nsame,B,8:10:00,,2,to B\nsame,B,8:10:00,,2, to B "
+    report = Report()
+    store = build([feed(tmp_path, text)], report=report)
+    assert answers(store, [("A", 0)], algorithm) == [times(A="0:00", B="8:10")]
+    (entry,) = report.dropped.values()
+    assert (entry.cause, entry.count, entry.first) == (
+        "a trip with two different lines of one stop_sequence",
+        1,
+        ["other"],
+    )
+
+
 def test_order_by_sequence_not_by_line(tmp_path: Path, algorithm: str) -> None:
     """A 8:00 (2), B 8:10 (10), C 8:20 (100), the lines in the order of their text."""
     text = f"{STOP_TIMES}\nt,B,8:10:00,8:10:00,10\nt,C,8:20:00,8:20:00,100\nt,A,8:00:00,8:00:00,2"
@@ -311,6 +332,14 @@ def test_trip_across_the_horizon(tmp_path: Path, algorithm: str, subtrips: str) 
     assert found == times(A="23:00", B="23:50", C="24:10")
     found = reached(path, "A", "23:00", algorithm, build__days=2, build__subtrips=subtrips)
     assert found == times(A="23:00", B="23:50", C="24:10", D="24:20", E="24:30")
+
+
+@pytest.mark.parametrize("subtrips", ["sqrt-trip", "sqrt-mean"])
+def test_no_sub_trip_past_a_stop_left_at_the_horizon(tmp_path: Path, algorithm: str, subtrips: str) -> None:
+    """A 23:40, B 23:50/24:00, C 24:10, D 24:20, E 24:30: B is left at the horizon, so the piece A to C is none."""
+    path = feed(tmp_path, "t: A 23:40, B 23:50/24:00, C 24:10, D 24:20, E 24:30")
+    found = reached(path, "A", "23:00", algorithm, build__days=1, build__subtrips=subtrips)
+    assert found == times(A="23:00", B="23:50")
 
 
 def test_nobody_boards_or_alights_across_the_horizon(tmp_path: Path, algorithm: str) -> None:
