@@ -138,7 +138,7 @@ def _renumber(timetable: Timetable, number: np.ndarray) -> Timetable:
 
 def _pieces(trips: Trips, subtrips: str) -> np.ndarray:
     """Positions of a sub-trip for each trip, int64[trips]; 0 for none. The paper's two schemes."""
-    hops = np.diff(trips.offset) - 1
+    hops = np.maximum(0, np.diff(trips.offset) - 1)
     if subtrips == "none":
         return np.zeros(len(hops), np.int64)
     if subtrips == "sqrt-mean":
