@@ -29,6 +29,8 @@ app = typer.Typer(
 config = typer.Typer(help="Profiles and what they say.")
 app.add_typer(config, name="config")
 
+INTERRUPTED = 130
+
 # Typer may bring its own copy of Click, so its exceptions are reached through Typer.
 ClickException: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -294,7 +296,9 @@ def config_show(profile: Profile = "laptop", overrides: Overrides = []) -> None:
 def main() -> None:
     """Run a command; wrong input is one line and exit status 2."""
     try:
-        app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        if status == INTERRUPTED:  # Typer turns Ctrl-C into a status and returns it
+            raise KeyboardInterrupt
         sys.stdout.flush()
     except HeadwayError as error:
         _fail(str(error))
@@ -310,7 +314,7 @@ def main() -> None:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path and its permissions")
     except (KeyboardInterrupt, typer.Abort):
         print("headway: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
 
 
 def _fail(message: str) -> None:
