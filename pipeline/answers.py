@@ -229,6 +229,8 @@ def weights_of(table: pa.Table, source: str, store: Store) -> Weights:
     names = tuple(name for name in table.column_names if name != "stop")
     if "stop" not in table.column_names or not names:
         raise HeadwayError(f"{source}: it has {', '.join(table.column_names)}; it needs `stop` and a numeric column")
+    if len(set(names)) < len(names) or table.column_names.count("stop") > 1:
+        raise HeadwayError(f"{source}: two columns have one name (it has {', '.join(table.column_names)}); rename one")
     taken = {"query_id", "origin", "departure", "cutoff_s", "stops"} & set(names)
     if taken:
         raise HeadwayError(f"{source}: column {taken.pop()} would clash with the answers' own; rename it")

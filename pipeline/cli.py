@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import sys
 import time
 from datetime import date
@@ -294,18 +295,22 @@ def main() -> None:
     """Run a command; wrong input is one line and exit status 2."""
     try:
         app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        sys.stdout.flush()
     except HeadwayError as error:
         _fail(str(error))
+    except BrokenPipeError:
+        # The reader of our output left: nobody is there to be told, and what is still buffered must go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
     except ClickException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "headway"
         _fail(f"{error.format_message().rstrip('.')}; see {command} --help")  # type: ignore[attr-defined]
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path and its permissions")
     except (KeyboardInterrupt, typer.Abort):
         print("headway: interrupted", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output left; nobody is there to be told
-        sys.exit(1)
 
 
 def _fail(message: str) -> None:

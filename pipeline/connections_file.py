@@ -16,6 +16,7 @@ from ..storage.timetable import Footpaths, Places, Timetable, Trips
 from .graph import RawConnections
 
 LARGEST = 2**31 - 1
+MOST_VERTICES = 20_000_000
 BOM = b"\xef\xbb\xbf"
 
 
@@ -59,6 +60,10 @@ def _connections(path: Path, numbers: np.ndarray, counts: tuple[int, int] | None
     tail, head, departure, duration = (np.ascontiguousarray(column) for column in numbers.T)
     largest = int(max(tail.max(), head.max()))
     vertices = counts[0] if counts else largest + 1
+    if max(vertices, largest + 1) > MOST_VERTICES:
+        raise HeadwayError(
+            f"{path}: vertex {max(vertices - 1, largest)}: more than {MOST_VERTICES:,} vertices; number them from 0 on"
+        )
     if largest >= vertices:
         raise HeadwayError(f"{path}: vertex {largest} is outside 0..{vertices - 1} of row 1; mend either")
     if counts and counts[1] != len(tail):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,12 +17,15 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from ..storage.errors import HeadwayError
+from ..storage.folder import exchange, locked
 from ..storage.store import Store
 from .answers import Answer, answer
 from .engines import Arrivals
 from .query_file import ERRORS, open_queries
 
 JOB = "job.json"
+# What lies in an unfinished folder; one without a job is left by a run that was stopped at its very end.
+OURS = re.compile(r"((part|errors)-[0-9]{5,}\.parquet|errors\.(parquet|csv)|answers\.csv|job\.json)(\.tmp)?")
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,19 @@ def run_queries(
     with `strict` for the first bad query.
     """
     check_output(output, overwrite)
-    with _job_folder(output, _job(queries, asked, fingerprint), resume, overwrite) as folder:
-        file = open_queries(queries, asked.kind == "od")
+    if output.exists() and output.samefile(queries):
+        raise HeadwayError(f"{output} is the file of queries itself; name another output")
+    job = _job(queries, asked, fingerprint)
+    file = open_queries(queries, asked.kind == "od")
+    with _job_folder(output, job, resume, overwrite) as folder:
         started(file.rows)
         count = 0
         for number, (good, errors) in enumerate(file.parts(store, asked.kind == "od")):
             if strict and len(errors):
                 raise HeadwayError(f"{queries}: {errors['error'][0].as_py()}; mend it, or leave out --strict")
             part = folder / f"part-{number:05}.parquet"
+            _write(folder / f"errors-{number:05}.parquet", ERRORS, iter([errors]))
             if not part.exists():
-                _write(folder / f"errors-{number:05}.parquet", ERRORS, iter([errors]))
                 _write(part, asked.schema, answer(store, engine, good, asked, threads, advance))
             else:
                 advance(len(good))
@@ -84,10 +90,21 @@ def check_output(output: Path, overwrite: bool) -> None:
     """Raise `HeadwayError` where answers can't go; cheap, for before any work."""
     if not output.parent.is_dir():
         raise HeadwayError(f"{output}: the folder {output.parent} does not exist; create it first")
+    if not os.access(output.parent, os.W_OK | os.X_OK):
+        raise HeadwayError(f"{output}: the folder {output.parent} is not writable; name another output")
+    if not output.name:
+        raise HeadwayError(f"{output} is a folder that holds no answers; name another output")
     if output.exists() and not overwrite:
         raise HeadwayError(f"{output} exists; name another output, or replace it with --overwrite")
-    if output.is_dir() and not (output / "errors.parquet").exists():
-        raise HeadwayError(f"{output} is a folder that holds no answers; it is not replaced: name another output")
+    if output.suffix == ".csv":
+        errors = _csv_errors(output)
+        if output.is_dir() or errors.is_dir():
+            raise HeadwayError(f"{output}: it or {errors.name} is a folder; it is not replaced: name another output")
+        if errors.exists() and not overwrite:
+            raise HeadwayError(f"{errors} exists; name another output, or replace it with --overwrite")
+    elif output.exists() and not (output / "errors.parquet").exists():
+        kind = "folder that holds no answers" if output.is_dir() else "file, not a folder of answers"
+        raise HeadwayError(f"{output} is a {kind}; it is not replaced: name another output")
 
 
 def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
@@ -110,40 +127,51 @@ def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
 def _job_folder(output: Path, job: dict, resume: bool, overwrite: bool) -> Iterator[Path]:
     """`output.partial/`, locked for this run; it stays when the run is interrupted."""
     folder = output.with_name(output.name + ".partial")
-    if folder.exists():
-        found = _read_job(folder)
-        if found is None and any(folder.iterdir()):
-            raise HeadwayError(f"{folder} is in the way and holds no unfinished answers; remove it or name another")
-        if not (resume or overwrite):
-            raise HeadwayError(f"{folder} is unfinished; go on with --resume, or begin again with --overwrite")
-        if resume and found is not None and found != job:
-            which = ", ".join(key for key in job if found.get(key) != job[key])
-            raise HeadwayError(f"{folder} was begun with other {which}; begin again with --overwrite")
-    folder.mkdir(exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise HeadwayError(f"{folder} is at work in another process; wait for it or name another output") from None
-        if not resume:
-            for left in folder.iterdir():
+        new = not os.path.lexists(folder)
+        folder.mkdir(exist_ok=True)
+        handle = locked(folder)
+    except OSError as error:
+        raise HeadwayError(f"{folder}: {error.strerror or error}; name another output") from error
+    if handle is None:
+        raise HeadwayError(f"{folder} is at work in another process; wait for it or name another output")
+    try:
+        keep = not new and _keeps(folder, job, resume, overwrite)
+        for left in folder.iterdir():
+            if not keep or left.suffix == ".tmp":
                 left.unlink()
-        for left in folder.glob("*.tmp"):
-            left.unlink()
         _replace(folder / JOB, lambda file: file.write_text(json.dumps(job, indent=1, sort_keys=True)))
-        yield folder
+        try:
+            yield folder
+        except HeadwayError:  # a bad query, which no --resume would mend
+            if not keep:
+                shutil.rmtree(folder)
+            raise
     except OSError as error:
         raise HeadwayError(f"{folder}: {error.strerror or error}; make room and go on with --resume") from error
     finally:
         os.close(handle)
 
 
+def _keeps(folder: Path, job: dict, resume: bool, overwrite: bool) -> bool:
+    """Whether the parts in an unfinished folder count. Raises `HeadwayError` where it must stay as it is."""
+    if strangers := [left.name for left in folder.iterdir() if left.is_dir() or not OURS.fullmatch(left.name)]:
+        raise HeadwayError(f"{folder} is in the way and holds {strangers[0]!r}; remove it or name another output")
+    if not (resume or overwrite):
+        raise HeadwayError(f"{folder} is unfinished; go on with --resume, or begin again with --overwrite")
+    found = _read_job(folder)
+    if resume and found is not None and found != job:
+        which = ", ".join(key for key in job if found.get(key) != job[key])
+        raise HeadwayError(f"{folder} was begun with other {which}; begin again with --overwrite")
+    return resume and found is not None
+
+
 def _read_job(folder: Path) -> dict | None:
     try:
-        return json.loads((folder / JOB).read_text())
+        found = json.loads((folder / JOB).read_text())
     except (OSError, ValueError):
         return None
+    return found if isinstance(found, dict) else None
 
 
 def _replace(file: Path, write: Callable[[Path], object]) -> None:
@@ -166,7 +194,7 @@ def _write(file: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> None:
 
 def _publish(folder: Path, output: Path, schema: pa.Schema, overwrite: bool) -> None:
     if output.suffix == ".csv":
-        errors = output.with_name(output.stem + ".errors.csv")
+        errors = _csv_errors(output)
         _replace(folder / "errors.csv", lambda file: _csv(file, ERRORS, [folder / "errors.parquet"]))
         _replace(folder / "answers.csv", lambda file: _csv(file, schema, sorted(folder.glob("part-*.parquet"))))
         (folder / "errors.csv").replace(errors)
@@ -177,12 +205,14 @@ def _publish(folder: Path, output: Path, schema: pa.Schema, overwrite: bool) -> 
         piece.unlink()
     (folder / JOB).unlink()
     if output.exists() and overwrite:
-        old = output.with_name(output.name + ".old")
-        output.rename(old)
-        folder.rename(output)
-        shutil.rmtree(old)
+        exchange(folder, output)
+        shutil.rmtree(folder)
     else:
         folder.rename(output)
+
+
+def _csv_errors(output: Path) -> Path:
+    return output.with_name(output.stem + ".errors.csv")
 
 
 def _csv(file: Path, schema: pa.Schema, parts: list[Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,13 +120,22 @@ def _parquet(path: Path, needed: tuple[str, ...]) -> Iterator[pa.Table]:
         columns = [name for name in COLUMNS if name in names]
         for batch in file.iter_batches(PART, columns=columns):
             table = pa.table(batch).select(columns)
-            for name in ("origin", "destination"):
-                if name in columns:
-                    kind = table.schema.field(name).type
-                    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-                    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
-                        raise HeadwayError(f"{path}: column {name} is {kind}; ids are text: write it as text")
-                    table = table.set_column(columns.index(name), name, table[name].cast(pa.string()))
+            for place, name in enumerate(columns):
+                kind = table.schema.field(name).type
+                kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+                text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
+                if not text and name in ("origin", "destination"):
+                    raise HeadwayError(f"{path}: column {name} is {kind}; ids are text: write it as text")
+                number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+                if not (text or number or (pa.types.is_time(kind) and name == "departure")):
+                    raise HeadwayError(f"{path}: column {name} is {kind}; write it as integers or text")
+                if text or pa.types.is_time(kind):
+                    table = table.set_column(place, name, table[name].cast(pa.string()))
+                elif pa.types.is_unsigned_integer(kind) and kind.bit_width == 64:
+                    # What int64 can't hold is no query_id and no second; text is read as such.
+                    table = table.set_column(place, name, table[name].cast(pa.string()))
+                elif pa.types.is_float16(kind):
+                    table = table.set_column(place, name, table[name].cast(pa.float32()))
             yield table
 
 
@@ -142,10 +152,14 @@ def _csv(path: Path, needed: tuple[str, ...]) -> Iterator[pa.Table]:
     except NotUtf8Error:
         raise HeadwayError(f"{path}: not UTF-8; save it as UTF-8") from None
     if empty:
-        _require(path, path.read_text(encoding="utf-8-sig").strip().replace(" ", "").split(","), needed)
+        names = next(csv.reader(path.read_text(encoding="utf-8-sig").split("\n"), skipinitialspace=True), [])
+        _require(path, [name.strip() for name in names], needed)
 
 
 def _require(path: Path, names: list[str], needed: tuple[str, ...]) -> None:
+    twice = [name for name in COLUMNS if names.count(name) > 1]
+    if twice:
+        raise HeadwayError(f"{path}: row 1: two columns are named {twice[0]}; keep one")
     missing = [name for name in needed if name not in names]
     if missing:
         raise HeadwayError(f"{path}: row 1: no column {missing[0]} (it has {', '.join(names)}); add it")

@@ -60,7 +60,11 @@ def load_settings(profile: str, overrides: Sequence[str] = (), options: dict[str
         key, equals, value = text.partition("=")
         if not equals:
             raise HeadwayError(f"--set {text}: write key=value, for example --set walk.radius_m=400")
-        _put(found, key.strip(), yaml.safe_load(value), f"--set {text}")
+        try:
+            _put(found, key.strip(), yaml.safe_load(value), f"--set {text}")
+        except (yaml.YAMLError, ValueError) as error:
+            cause = " ".join(str(error).split())
+            raise HeadwayError(f"--set {text}: not a readable value ({cause}); see headway config show") from None
         origins[key.strip()] = f"--set {text}"
     for key, (flag, value) in (options or {}).items():
         if value is not None:
@@ -85,7 +89,7 @@ def _profile(profile: str) -> tuple[dict[str, Any], str]:
         raise HeadwayError(f"--profile {profile}: no such profile; there are {names}, or give a .yaml file")
     try:
         found = yaml.safe_load(place.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+    except (yaml.YAMLError, ValueError, OSError) as error:
         raise HeadwayError(f"{profile}: not a readable YAML file ({' '.join(str(error).split())})") from None
     if not isinstance(found or {}, dict):
         raise HeadwayError(f"{profile}: keys and values are wanted, as in headway config show")

@@ -24,6 +24,10 @@ def write_stops(store: Store, output: Path | None, overwrite: bool = False) -> N
         pyarrow.csv.write_csv(table, text)
         sys.stdout.write(text.getvalue().decode())
         return
+    if not output.parent.is_dir():
+        raise HeadwayError(f"{output}: the folder {output.parent} does not exist; create it first")
+    if output.is_dir():
+        raise HeadwayError(f"{output} is a folder; name a file")
     if output.exists() and not overwrite:
         raise HeadwayError(f"{output} exists; name another output, or replace it with --overwrite")
     beside = output.with_name(f".{output.name}.partial")

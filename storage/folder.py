@@ -44,7 +44,7 @@ def _partial(target: Path) -> Iterator[Path]:
             folder = _partial_name(target)
             folder.mkdir()
             try:
-                fd = _locked(folder)
+                fd = locked(folder)
             except OSError:  # a file system without locks: there nobody takes it for stale either
                 break
         yield folder
@@ -59,7 +59,7 @@ def _partial(target: Path) -> Iterator[Path]:
                 os.close(fd)
 
 
-def _locked(folder: Path) -> int | None:
+def locked(folder: Path) -> int | None:
     """An open descriptor that holds the folder's lock; None where another holds it or the folder is gone.
 
     The folder itself is locked, so that no lock file is left in a store or beside it. The lock ends with its
@@ -85,7 +85,7 @@ def _remove_stale(target: Path) -> None:
     stale = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.partial")
     for folder in [path for path in target.parent.iterdir() if stale.fullmatch(path.name)]:
         with contextlib.suppress(OSError):  # no locks here, or not ours to touch: left alone
-            if (fd := _locked(folder)) is not None:
+            if (fd := locked(folder)) is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(fd)
 
@@ -102,13 +102,14 @@ def _switch(new: Path, target: Path, check: Callable[[], None], overwrite: bool)
         check()
         if overwrite:
             try:
-                return _exchange(new, target)
+                return exchange(new, target)
             except OSError as error:
                 if error.errno not in (errno.ENOENT, *TAKEN) or not new.exists():
                     raise
 
 
-def _exchange(new: Path, target: Path) -> None:
+def exchange(new: Path, target: Path) -> None:
+    """Two folders change places, where the system can in one step. Raises OSError."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is not None:
         here, exchange = ctypes.c_int(-100), ctypes.c_uint(2)  # AT_FDCWD, RENAME_EXCHANGE

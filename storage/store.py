@@ -14,6 +14,7 @@ import pyarrow as pa
 from . import bundle
 from .cluster_ap import ClusterAp
 from .edge_profile import EdgeProfile
+from .errors import HeadwayError
 from .timetable import Footpaths, Places, Timetable, Trips
 
 KIND = "store"
@@ -88,7 +89,7 @@ def load(path: str | Path, verify: bool = False) -> Store:
     found = bundle.open(path, KIND, VERSION)
     if verify:
         found.verify()
-    numbers = found.meta["numbers"]
+    numbers, facts = (_section(found, name) for name in ("numbers", "facts"))
 
     def part(kind: Any, name: str, **given: Any) -> Any:
         for field in fields(kind):
@@ -109,8 +110,15 @@ def load(path: str | Path, verify: bool = False) -> Store:
         part(Connections, "connections"),
         part(ClusterAp, "cluster_ap"),
         part(EdgeProfile, "profile"),
-        found.meta["facts"],
+        facts,
     )
+
+
+def _section(found: bundle.Bundle, name: str) -> dict[str, Any]:
+    section = found.meta.get(name)
+    if not isinstance(section, dict):
+        raise HeadwayError(f"{found.path / bundle.MANIFEST}: damaged, it has no {name}; build the store again")
+    return section
 
 
 def fingerprint(path: str | Path) -> str:
