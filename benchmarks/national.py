@@ -1,6 +1,6 @@
 """A made-up national network: 500,000 stops and 32 M stop_times, from zip to store to answers.
 
-    python benchmarks/national.py --work FOLDER    # writes results/national.json
+python benchmarks/national.py --work FOLDER    # writes results/national.json
 """
 
 from __future__ import annotations

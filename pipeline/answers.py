@@ -244,7 +244,9 @@ def weights_of(table: pa.Table, source: str, store: Store) -> Weights:
     values = np.zeros((len(store.stops), len(names)))
     for k, name in enumerate(names):
         kind = table.schema.field(name).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) or table[name].null_count:
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if number and not table[name].null_count:
+            values[rows, k] = table[name].to_numpy()
+        if not number or table[name].null_count or not np.isfinite(values[:, k]).all():
             raise HeadwayError(f"{source}: column {name} holds something that is no number; mend or remove it")
-        values[rows, k] = table[name].to_numpy()
     return Weights(names, values)
