@@ -30,6 +30,8 @@ app = typer.Typer(
 config = typer.Typer(help="Profiles and what they say.")
 app.add_typer(config, name="config")
 
+INTERRUPTED = 130
+
 # Typer may bring its own copy of Click, so its exceptions are reached through Typer.
 ClickException: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -298,7 +300,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names that a terminal can't show
     try:
-        app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        if status == INTERRUPTED:  # Typer turns Ctrl-C into a status and returns it
+            raise KeyboardInterrupt
         sys.stdout.flush()
     except HeadwayError as error:
         _fail(str(error))
@@ -314,7 +318,7 @@ def main() -> None:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path and its permissions")
     except (KeyboardInterrupt, typer.Abort):
         print("headway: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
 
 
 def _fail(message: str) -> None:
