@@ -30,6 +30,7 @@ KINDS = ("arrivals", "od", "reach")
 CELLS = 500_000
 # Queries of one piece where each gives few rows: enough to hide the call, few enough for the second-level cache.
 CHUNK = 32
+MOST_MINUTES = 1_000_000  # a cut-off; arrivals stay below 2**31
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -77,7 +78,7 @@ def asked_for(store: Store, kind: str, cutoffs: str, weights: Path | None) -> An
         return Answer(kind)
     try:
         minutes = [float(text) for text in cutoffs.split(",")]
-        seconds = [round(60 * value) for value in minutes if 0 <= value <= 1e6]
+        seconds = [round(60 * value) for value in minutes if 0 <= value <= MOST_MINUTES]
     except (ValueError, OverflowError):
         minutes, seconds = [0.0], []
     if len(seconds) < len(minutes):
