@@ -16,8 +16,8 @@ from ..storage.timetable import Footpaths, Places, Timetable, Trips
 from .graph import RawConnections
 
 LARGEST = 2**31 - 1
-MOST_VERTICES = 20_000_000
 BOM = b"\xef\xbb\xbf"
+MOST_VERTICES = 20_000_000
 
 
 def read_connections(path: Path) -> tuple[RawConnections, Timetable]:

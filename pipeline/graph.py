@@ -143,7 +143,7 @@ def _pieces(trips: Trips, subtrips: str) -> np.ndarray:
         return np.zeros(len(hops), np.int64)
     if subtrips == "sqrt-mean":
         runs = np.diff(trips.run_offset)
-        hops = np.full(len(hops), float((hops * runs).sum() / runs.sum()))
+        hops = np.full(len(hops), (hops * runs).sum() / max(1, runs.sum()))
     return np.maximum(2, np.rint(np.sqrt(hops))).astype(np.int64)
 
 

@@ -14,9 +14,14 @@ from headway.pipeline.engines import ALGORITHMS, Arrivals
 from headway.pipeline.gtfs.report import Report
 from headway.pipeline.settings import load_settings
 from headway.storage.store import Store
+from hypothesis import settings
 
 SHARED = Path(__file__).parents[2] / "shared"
 NEVER = 2**31 - 1
+
+# Compiling a kernel takes longer than any deadline, and only once.
+settings.register_profile("headway", deadline=None)
+settings.load_profile("headway")
 
 
 def real_feed(name: str) -> Path:

@@ -77,5 +77,5 @@ class Queue(RuleBasedStateMachine):
         assert {v for v in range(VERTICES) if self.place[v] != buckets.NONE} == set(found)
 
 
-Queue.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Queue.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 test_queue = Queue.TestCase

@@ -47,7 +47,7 @@ def test_hand_worked_case(file: Path, algorithm: str) -> None:
             assert found == query["expect"], query["why"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_random_timetables_equal_the_oracle(data: st.DataObject) -> None:
     """Every rule, both engines, sub-trips, cluster widths, walking on and off."""

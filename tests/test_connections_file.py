@@ -120,7 +120,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(rows, st.data())
 def test_arrivals_equal_relaxing_the_rows(connections: list[Row], data: st.DataObject) -> None:
     """Duplicates, loops, zero-second cycles, isolated vertices; comments and blank lines anywhere."""

@@ -89,7 +89,7 @@ def same(left: dict, right: dict) -> None:
             )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tables=feeds(), seed=st.integers(0, 2**16))
 def test_steps_do_not_rely_on_row_order(tables: dict, seed: int) -> None:
     frames = frames_of(tables)
@@ -110,7 +110,7 @@ def cudf_or_skip():
     return cudf
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(tables=feeds())
 def test_steps_on_cudf_equal_those_on_pandas(tables: dict) -> None:
     cudf = cudf_or_skip()

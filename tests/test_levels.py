@@ -33,7 +33,7 @@ def by_the_rule(clusters: dict[int, list[Progression]], width: int, second: int)
 
 
 @pytest.mark.parametrize("minutes", [1, 5, 60, 180, 1440])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     types=st.lists(st.sets(st.integers(0, 2 * 86400 - 1), min_size=1, max_size=25).map(sorted), min_size=1, max_size=4),
     headways=st.lists(
@@ -59,7 +59,7 @@ def test_useful_departure(minutes: int, types: list[list[int]], headways: list, 
             assert found == min((t for t in terms if t >= second), default=NEVER)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(0, 8)), max_size=6),
     st.lists(st.integers(0, 200), max_size=4),

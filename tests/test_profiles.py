@@ -67,7 +67,7 @@ durations = st.one_of(st.integers(0, 30), st.integers(0, 4000), st.sampled_from(
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), seconds, durations), min_size=1, max_size=40)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(rows, st.sets(st.integers(0, 3 * 86400), max_size=10))
 @example([(0, 1, 0, 0)], set())
 @example([(0, 1, SLOT - 1, 5), (0, 1, SLOT, 4), (0, 1, SLOT + 1, 2)], set())
@@ -120,7 +120,7 @@ def test_query_after_the_last_departure_in_its_slot(algorithm: str) -> None:
     assert found == [{"0": last, "1": last + 10 * HOURS}] + [{"0": second} for _, second in asked[1:]]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rows, st.lists(st.tuples(st.integers(0, 3), seconds), min_size=1, max_size=6))
 def test_engines_equal_relaxing_until_stable(connections: list, asked: list[tuple[int, int]]) -> None:
     """Also with durations up to 41 hours, ties and zero seconds, at departures, beside them and at borders."""

@@ -62,7 +62,7 @@ def periodic(draw: st.DrawFn) -> list[int]:
     return sorted(terms or {0})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(clusters, crowded, periodic()), st.integers(0, 3 * 86400))
 @example([0], 0)
 @example([7], 90000)
@@ -95,7 +95,7 @@ def test_every_second(minutes: int) -> None:
     assert assert_exact(list(range(min(seconds, ALL_CANDIDATES)))) == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.sampled_from([1200, 3600, 86400]), st.integers(-1, 60))
 def test_large_clusters(seed: int, width: int, beyond: int) -> None:
     """Around and above the size where another way is taken; random, and two headways with gaps."""
@@ -106,7 +106,7 @@ def test_large_clusters(seed: int, width: int, beyond: int) -> None:
     assert_exact(sorted(rng.sample(two, min(size, len(two)))))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.one_of(
         st.sets(st.integers(0, 3599), min_size=1, max_size=12), st.sets(st.integers(0, 30), min_size=1, max_size=12)
@@ -116,7 +116,7 @@ def test_never_fewer_than_the_minimum(terms: set[int]) -> None:
     assert assert_exact(sorted(terms)) >= minimum(sorted(terms))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sets(st.integers(0, 14), min_size=1, max_size=6).map(sorted))
 def test_minimum_is_the_minimum(terms: list[int]) -> None:
     """The search for the minimum against all families of all progressions, made-shorter ones included."""
@@ -158,7 +158,7 @@ def test_close_to_the_minimum_on_realistic_clusters() -> None:
 
 
 @pytest.mark.parametrize("minutes", WIDTHS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     types=st.lists(st.sets(st.integers(0, 2 * 86400 - 1), min_size=1, max_size=40).map(sorted), min_size=1, max_size=5)
 )

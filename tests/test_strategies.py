@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from oracle import Oracle, OracleError
 from strategies import DATE, feeds, queries, write_feed
 
-EXAMPLES = settings(
-    max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+EXAMPLES = settings(max_examples=200, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
 def draw_oracle(data, **options) -> tuple[dict, Oracle | None]:
