@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import io
 import os
 import sys
 import time
@@ -295,6 +296,9 @@ def config_show(profile: Profile = "laptop", overrides: Overrides = []) -> None:
 
 def main() -> None:
     """Run a command; wrong input is one line and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names that a terminal can't show
     try:
         status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
         if status == INTERRUPTED:  # Typer turns Ctrl-C into a status and returns it
