@@ -137,8 +137,10 @@ def build(
     with Steps(quiet) as steps:
         report = Report(strict=strict, announce=steps)
         if connections is not None:
-            if feeds or day:
-                raise HeadwayError("--connections takes no feeds and no --date; leave one of them out")
+            if feeds or day or days is not None:
+                raise HeadwayError("--connections takes no feeds, --date or --days; leave one of them out")
+            if settings.build.subtrips != "none" or walk is Walk.default:
+                raise HeadwayError("--connections knows no trips and no places: no --subtrips, and --walk none")
             store = build_connections(connections, settings, report)
         else:
             if not feeds:

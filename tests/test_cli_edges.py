@@ -82,3 +82,12 @@ def test_wrong_setting_is_named_as_typed(setting: str, words: str) -> None:
 def test_profile_that_holds_no_keys(tmp_path: Path, text: str) -> None:
     (tmp_path / "own.yaml").write_text(text)
     assert "keys and values are wanted" in refused("config", "show", "--profile", tmp_path / "own.yaml")
+
+
+@pytest.mark.parametrize("option", [("--days", "3"), ("--subtrips", "sqrt-trip"), ("--walk", "default")])
+def test_connections_take_no_options_of_feeds(option: tuple[str, str], tmp_path: Path) -> None:
+    """They were ignored in silence."""
+    (tmp_path / "c.txt").write_text("0 1 100 60\n")
+    line = refused("build", "--connections", tmp_path / "c.txt", "-o", tmp_path / "c.store", *option)
+    assert "--connections" in line
+    assert not (tmp_path / "c.store").exists()
