@@ -220,8 +220,8 @@ def query(
     """Answer a file of queries, or one query on the screen."""
     settings = load_settings(profile, overrides)
     if origin is not None or at is not None or to is not None:
-        if queries is not None or origin is None or at is None:
-            raise HeadwayError("one query takes --from and --at (and --to), and no file of queries")
+        if queries is not None or output is not None or origin is None or at is None:
+            raise HeadwayError("one query takes --from and --at (and --to), and no file of queries and no -o")
         _single(store, origin, at, to, algorithm)
         return
     if queries is None or output is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import done, refused, tiny_store
+from command import done, headway, refused, tiny_store
 from tiny import feed
 
 
@@ -91,3 +91,15 @@ def test_connections_take_no_options_of_feeds(option: tuple[str, str], tmp_path:
     line = refused("build", "--connections", tmp_path / "c.txt", "-o", tmp_path / "c.store", *option)
     assert "--connections" in line
     assert not (tmp_path / "c.store").exists()
+
+
+def test_one_query_writes_no_file(store: Path, tmp_path: Path) -> None:
+    """Rather refused than left out without a word."""
+    assert "no -o" in refused("query", store, "--from", "A", "--at", "8:00", "-o", tmp_path / "x.csv")
+
+
+def test_where_errors_of_a_batch_are(store: Path, tmp_path: Path) -> None:
+    queries = tmp_path / "q.csv"
+    queries.write_text("origin,departure\nA,8:00\nnowhere,8:00\n")
+    for output, words in (("x.csv", "(see x.errors.csv)"), ("x", "(see errors.parquet)")):
+        assert words in headway("query", store, queries, "-o", tmp_path / output).err
