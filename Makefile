@@ -18,6 +18,10 @@ demo: .venv/ready
 FEEDS ?= ../shared/feeds
 bench: .venv/ready
 	$(BIN)/python benchmarks/build.py --feeds $(FEEDS)
+	$(BIN)/python benchmarks/progressions.py --feeds $(FEEDS)
+	$(BIN)/python benchmarks/query.py --feeds $(FEEDS)
+	$(BIN)/python benchmarks/batch.py --feeds $(FEEDS)
+	$(BIN)/python benchmarks/national.py
 
 test: .venv/ready
 	$(BIN)/pytest

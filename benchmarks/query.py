@@ -36,7 +36,7 @@ CASES = (
     ("six feeds", SIX, 2, "default", 1000),
     ("made-up city", None, 1, "default", 1000),
 )
-REPEATS = 3
+REPEATS = 2
 
 
 def store_of(name: str, feeds: tuple[str, ...] | None, days: int, walk: str, given: argparse.Namespace) -> Store:

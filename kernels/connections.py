@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..storage.timetable import ALIGHT, BOARD
 from .jit import njit
 
@@ -61,23 +59,6 @@ def fill(trips, offset, vertex, arrival, departure, flags, run_offset, shift, ho
                         run_of[count] = run_offset[trip] + r
                     count += 1
     return count
-
-
-@njit
-def sort_by_tail(vertices, offset, order, head, leave, lasts, head_bits, leave_bits):
-    """Sort the connections of each vertex of `vertices` (first, after last) by head, duration, departure.
-
-    Stable and in place: those of vertex u are `order[offset[u] : offset[u + 1]]` (int64). The three keys fit
-    64 bits, which the caller checks.
-    """
-    for u in range(vertices[0], vertices[1]):
-        part = order[offset[u] : offset[u + 1]]
-        keys = np.empty(len(part), np.uint64)
-        for k in range(len(part)):
-            c = part[k]
-            key = (np.uint64(head[c]) << np.uint64(64 - head_bits)) | np.uint64(leave[c])
-            keys[k] = key | (np.uint64(lasts[c]) << np.uint64(leave_bits))
-        part[:] = part[np.argsort(keys, kind="mergesort")]
 
 
 @njit

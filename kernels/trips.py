@@ -34,14 +34,13 @@ def group(keys, count):
 
 
 @njit
-def sort_groups(offsets, order, sequence):
-    """Sort each group of `order` by `sequence` (stable), in place; most feeds are sorted already."""
+def are_sorted(offsets, order, sequence):
+    """Whether each group of `order` ascends by `sequence`; most feeds are sorted already."""
     for g in range(len(offsets) - 1):
-        part = order[offsets[g] : offsets[g + 1]]
-        for k in range(1, len(part)):
-            if sequence[part[k]] < sequence[part[k - 1]]:
-                part[:] = part[np.argsort(sequence[part], kind="mergesort")]
-                break
+        for k in range(offsets[g] + 1, offsets[g + 1]):
+            if sequence[order[k]] < sequence[order[k - 1]]:
+                return False
+    return True
 
 
 @njit

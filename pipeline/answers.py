@@ -30,6 +30,7 @@ KINDS = ("arrivals", "od", "reach")
 CELLS = 500_000
 # Queries of one piece where each gives few rows: enough to hide the call, few enough for the second-level cache.
 CHUNK = 32
+MOST_MINUTES = 1_000_000  # a cut-off; arrivals stay below 2**31
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -77,7 +78,7 @@ def asked_for(store: Store, kind: str, cutoffs: str, weights: Path | None) -> An
         return Answer(kind)
     try:
         minutes = [float(text) for text in cutoffs.split(",")]
-        seconds = [round(60 * value) for value in minutes if 0 <= value <= 1e6]
+        seconds = [round(60 * value) for value in minutes if 0 <= value <= MOST_MINUTES]
     except (ValueError, OverflowError):
         minutes, seconds = [0.0], []
     if len(seconds) < len(minutes):
@@ -244,7 +245,9 @@ def weights_of(table: pa.Table, source: str, store: Store) -> Weights:
     values = np.zeros((len(store.stops), len(names)))
     for k, name in enumerate(names):
         kind = table.schema.field(name).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) or table[name].null_count:
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if number and not table[name].null_count:
+            values[rows, k] = table[name].to_numpy()
+        if not number or table[name].null_count or not np.isfinite(values[:, k]).all():
             raise HeadwayError(f"{source}: column {name} holds something that is no number; mend or remove it")
-        values[rows, k] = table[name].to_numpy()
     return Weights(names, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date as Date
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -15,7 +16,7 @@ import pyarrow as pa
 from ..kernels import answers as kernel
 from ..storage.errors import HeadwayError
 from ..storage.store import Store, load
-from .answers import CELLS, Answer, Weights, answer, run_ahead, vertices_of, weights_of
+from .answers import CELLS, MOST_MINUTES, Answer, Weights, answer, run_ahead, vertices_of, weights_of
 from .build import build_feeds
 from .engines import ALGORITHMS, DEFAULT, Arrivals
 from .gtfs.report import Report
@@ -65,7 +66,7 @@ def build(
     }
     settings = load_settings("laptop", (), options)
     try:
-        day = date if isinstance(date, Date) else Date.fromisoformat(date)
+        day = Date.fromisoformat(str(date)[:10] if isinstance(date, datetime) else str(date))
     except ValueError:
         raise HeadwayError(f"date {date!r} is no date; write YYYY-MM-DD") from None
     if not many:
@@ -138,14 +139,22 @@ class Engine:
         `weights`, a frame with `stop` and numeric columns or a mapping from stop to number, adds a column for
         each: its sum over the stops reached.
         """
-        seconds = np.array([round(60 * minutes) for minutes in cutoffs], np.int32)
-        if not len(seconds) or seconds.min() < 0:
-            raise HeadwayError("cutoffs are minutes, at least one and none negative")
+        try:
+            minutes = np.array(cutoffs, np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            minutes = np.empty(0)
+        if not len(minutes) or not ((minutes >= 0) & (minutes <= MOST_MINUTES)).all():
+            raise HeadwayError(f"cutoffs {cutoffs!r}; give minutes, at least one, from 0 to {MOST_MINUTES:,}")
+        seconds = np.rint(60 * minutes).astype(np.int32)
         found = Weights()
         if weights is not None:
             if not isinstance(weights, pd.DataFrame):
                 weights = pd.DataFrame({"stop": list(weights), "weight": list(weights.values())})
-            found = weights_of(pa.Table.from_pandas(weights, preserve_index=False), "weights", self.store)
+            try:
+                table = pa.Table.from_pandas(weights, preserve_index=False)
+            except (pa.ArrowException, TypeError) as error:
+                raise HeadwayError(f"weights: {' '.join(str(error).split())}; give `stop` and numbers") from None
+            found = weights_of(table, "weights", self.store)
         return self._answer(self._queries(origins, departures), Answer("reach", seconds, found))
 
     def _answer(self, queries: Queries, asked: Answer) -> pd.DataFrame:
@@ -181,4 +190,4 @@ class Engine:
 
 
 def _as_list(values) -> list:
-    return [values] if isinstance(values, str | int) or values is None else list(values)
+    return [values] if isinstance(values, str) or np.ndim(values) == 0 else list(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import io
 import os
 import sys
 import time
@@ -28,6 +29,8 @@ app = typer.Typer(
 )
 config = typer.Typer(help="Profiles and what they say.")
 app.add_typer(config, name="config")
+
+INTERRUPTED = 130
 
 # Typer may bring its own copy of Click, so its exceptions are reached through Typer.
 ClickException: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -134,8 +137,10 @@ def build(
     with Steps(quiet) as steps:
         report = Report(strict=strict, announce=steps)
         if connections is not None:
-            if feeds or day:
-                raise HeadwayError("--connections takes no feeds and no --date; leave one of them out")
+            if feeds or day or days is not None:
+                raise HeadwayError("--connections takes no feeds, --date or --days; leave one of them out")
+            if settings.build.subtrips != "none" or walk is Walk.default:
+                raise HeadwayError("--connections knows no trips and no places: no --subtrips, and --walk none")
             store = build_connections(connections, settings, report)
         else:
             if not feeds:
@@ -215,8 +220,8 @@ def query(
     """Answer a file of queries, or one query on the screen."""
     settings = load_settings(profile, overrides)
     if origin is not None or at is not None or to is not None:
-        if queries is not None or origin is None or at is None:
-            raise HeadwayError("one query takes --from and --at (and --to), and no file of queries")
+        if queries is not None or output is not None or origin is None or at is None:
+            raise HeadwayError("one query takes --from and --at (and --to), and no file of queries and no -o")
         _single(store, origin, at, to, algorithm)
         return
     if queries is None or output is None:
@@ -293,8 +298,13 @@ def config_show(profile: Profile = "laptop", overrides: Overrides = []) -> None:
 
 def main() -> None:
     """Run a command; wrong input is one line and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names that a terminal can't show
     try:
-        app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        if status == INTERRUPTED:  # Typer turns Ctrl-C into a status and returns it
+            raise KeyboardInterrupt
         sys.stdout.flush()
     except HeadwayError as error:
         _fail(str(error))
@@ -310,7 +320,7 @@ def main() -> None:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path and its permissions")
     except (KeyboardInterrupt, typer.Abort):
         print("headway: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
 
 
 def _fail(message: str) -> None:

@@ -88,10 +88,12 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _integers(path: Path, row: int, fields: list[str]) -> list[int]:
-    bad = [field for field in fields if not (field.isascii() and field.isdigit() and int(field) <= LARGEST)]
+    digits = [field.lstrip("0") or "0" for field in fields]  # Python refuses to read thousands of digits
+    good = [len(value) <= 10 and value.isascii() and value.isdigit() and int(value) <= LARGEST for value in digits]
+    bad = [field[:40] for field, fine in zip(fields, good, strict=True) if not fine]
     if bad:
         raise HeadwayError(f"{path}: row {row}: {bad[0]!r} is not an integer from 0 to {LARGEST}; mend the line")
-    return [int(field) for field in fields]
+    return [int(value) for value in digits]
 
 
 def _blame(path: Path, skip: int) -> None:

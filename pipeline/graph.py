@@ -138,7 +138,7 @@ def _renumber(timetable: Timetable, number: np.ndarray) -> Timetable:
 
 def _pieces(trips: Trips, subtrips: str) -> np.ndarray:
     """Positions of a sub-trip for each trip, int64[trips]; 0 for none. The paper's two schemes."""
-    hops = np.diff(trips.offset) - 1
+    hops = np.maximum(0, np.diff(trips.offset) - 1)
     if subtrips == "none":
         return np.zeros(len(hops), np.int64)
     if subtrips == "sqrt-mean":
@@ -187,12 +187,16 @@ def _types(
     if head_bits + leave_bits + last_bits > 64:
         raise HeadwayError("stops x horizon x longest hop are too large to sort; build with fewer --days")
     offset, order = group(raw.tail, vertices)
-    spread(
-        offset,
-        lambda some: kernel.sort_by_tail(
-            some, offset, order, raw.head, raw.departure, raw.duration, head_bits, leave_bits
-        ),
-    )
+
+    def sort(some: tuple[int, int]) -> None:
+        """By tail, head, duration, departure; stable, so that runs stay in order."""
+        part = order[offset[some[0]] : offset[some[1]]]
+        key = raw.head[part].astype(np.uint64) << np.uint64(leave_bits + last_bits)
+        key |= raw.duration[part].astype(np.uint64) << np.uint64(leave_bits)
+        key |= raw.departure[part].astype(np.uint64)
+        part[:] = part[np.lexsort((key, raw.tail[part]))]
+
+    spread(offset, sort)
     size = len(order)
     out = (
         np.empty(size, np.uint32),

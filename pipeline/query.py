@@ -24,6 +24,7 @@ from .engines import Arrivals
 from .query_file import ERRORS, open_queries
 
 JOB = "job.json"
+PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet")
 # What lies in an unfinished folder; one without a job is left by a run that was stopped at its very end.
 OURS = re.compile(r"((part|errors)-[0-9]{5,}\.parquet|errors\.(parquet|csv)|answers\.csv|job\.json)(\.tmp)?")
 
@@ -100,11 +101,20 @@ def check_output(output: Path, overwrite: bool) -> None:
         errors = _csv_errors(output)
         if output.is_dir() or errors.is_dir():
             raise HeadwayError(f"{output}: it or {errors.name} is a folder; it is not replaced: name another output")
-        if errors.exists() and not overwrite:
+        # A run that was stopped at its very end may have put them there.
+        if errors.exists() and not overwrite and not _partial(output).exists():
             raise HeadwayError(f"{errors} exists; name another output, or replace it with --overwrite")
     elif output.exists() and not (output / "errors.parquet").exists():
         kind = "folder that holds no answers" if output.is_dir() else "file, not a folder of answers"
         raise HeadwayError(f"{output} is a {kind}; it is not replaced: name another output")
+    elif output.exists():
+        strangers = sorted(file.name for file in output.iterdir() if not PUBLISHED.fullmatch(file.name))
+        if strangers:
+            raise HeadwayError(f"{output} also holds {strangers[0]!r}; it is not replaced: name another output")
+
+
+def _partial(output: Path) -> Path:
+    return output.with_name(output.name + ".partial")
 
 
 def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
@@ -126,7 +136,7 @@ def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
 @contextlib.contextmanager
 def _job_folder(output: Path, job: dict, resume: bool, overwrite: bool) -> Iterator[Path]:
     """`output.partial/`, locked for this run; it stays when the run is interrupted."""
-    folder = output.with_name(output.name + ".partial")
+    folder = _partial(output)
     try:
         new = not os.path.lexists(folder)
         folder.mkdir(exist_ok=True)

@@ -173,7 +173,9 @@ def _ids(table: pa.Table, first: int) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64())
     texts = pc.fill_null(column.cast(pa.string()), "")
-    good = pc.match_substring_regex(texts, r"^-?[0-9]{1,18}(\.0)?$")
+    # 19 digits are compared as text with 2**63 - 1.
+    long = pc.and_(pc.match_substring_regex(texts, r"^[0-9]{19}$"), pc.less_equal(texts, str(2**63 - 1)))
+    good = pc.or_(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}(\.0)?$"), long)
     whole = pc.replace_substring(pc.if_else(good, texts, "0"), ".0", "")
     return pc.if_else(good, whole.cast(pa.int64()), pa.scalar(None, pa.int64()))
 

@@ -75,8 +75,11 @@ def load_settings(profile: str, overrides: Sequence[str] = (), options: dict[str
     except ValidationError as error:
         first = error.errors()[0]
         parts = [str(part) for part in first["loc"]]
-        key = next((".".join(parts[:n]) for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in origins), "")
-        where = origins.get(key) or f"{origin}: {'.'.join(parts)}"
+        # The error may lie above what was set (a section that there is not) or below (a number for a section).
+        near = [
+            where for key, where in origins.items() if all(a == b for a, b in zip(key.split("."), parts, strict=False))
+        ]
+        where = near[-1] if near else f"{origin}: {'.'.join(parts)}"
         raise HeadwayError(f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}; see headway config show") from None
 
 
@@ -91,7 +94,7 @@ def _profile(profile: str) -> tuple[dict[str, Any], str]:
         found = yaml.safe_load(place.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError, OSError) as error:
         raise HeadwayError(f"{profile}: not a readable YAML file ({' '.join(str(error).split())})") from None
-    if not isinstance(found or {}, dict):
+    if not isinstance({} if found is None else found, dict):
         raise HeadwayError(f"{profile}: keys and values are wanted, as in headway config show")
     return found or {}, profile
 

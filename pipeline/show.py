@@ -55,7 +55,8 @@ def answered(done: Done, output: Path, seconds: float) -> None:
     """What a batch came to."""
     out = Console(stderr=True, highlight=False, soft_wrap=True)
     rate = done.queries / max(seconds, 1e-9)
-    bad = f", {done.errors:,} of them errors (see errors.parquet)" if done.errors else ""
+    where = f"{output.stem}.errors.csv" if output.suffix == ".csv" else "errors.parquet"
+    bad = f", {done.errors:,} of them errors (see {where})" if done.errors else ""
     out.print(f"{output}: {done.queries:,} queries{bad} in {seconds:.1f} s ({rate:,.0f}/s)", markup=False)
 
 

@@ -54,6 +54,8 @@ def one_query(store: Store, origin: str, at: str, to: str | None, algorithm: str
 
 def find_place(store: Store, name: str) -> int:
     """Row of a stop or station. Raises `HeadwayError` that names the nearest ids for an unknown one."""
+    if not isinstance(name, str):
+        raise HeadwayError(f"{name!r} is no id of a stop or station; ids are text: '007', not 7")
     ids = store.timetable.places.table["id"].to_pylist()
     try:
         return ids.index(name)

@@ -22,7 +22,12 @@ def write_stops(store: Store, output: Path | None, overwrite: bool = False) -> N
     if output is None:
         text = io.BytesIO()
         pyarrow.csv.write_csv(table, text)
-        sys.stdout.write(text.getvalue().decode())
+        binary = getattr(sys.stdout, "buffer", None)  # a notebook's has none
+        if binary is None:
+            sys.stdout.write(text.getvalue().decode())
+        else:  # UTF-8 whatever the terminal: it may be a file to make queries of
+            sys.stdout.flush()
+            binary.write(text.getvalue())
         return
     if not output.parent.is_dir():
         raise HeadwayError(f"{output}: the folder {output.parent} does not exist; create it first")

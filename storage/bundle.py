@@ -203,7 +203,8 @@ class Bundle:
         self._check(file)  # a table is read whole anyway, and a damaged one may decode into anything
         try:
             with pq.ParquetFile(pa.BufferReader(pa.py_buffer(self._maps[file]))) as parquet:
-                return parquet.read()
+                # No threads: one that lets go of the map while Python ends would abort the process.
+                return parquet.read(use_threads=False)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._error(file, "not a Parquet file that this pyarrow reads") from error
 

@@ -98,6 +98,8 @@ def load(path: str | Path, verify: bool = False) -> Store:
                 given[field.name] = numbers[key] if key in numbers else found.array(key)
         return kind(**given)
 
+    if missing := [name for name in ("horizon", "vertices") if type(numbers.get(name)) is not int]:
+        raise HeadwayError(f"{found.path / bundle.MANIFEST}: damaged, it has no {missing[0]}; build the store again")
     timetable = Timetable(
         numbers["horizon"],
         numbers["vertices"],

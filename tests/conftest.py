@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Sequence
 from datetime import date
@@ -18,6 +19,9 @@ from hypothesis import settings
 
 SHARED = Path(__file__).parents[2] / "shared"
 NEVER = 2**31 - 1
+
+# A shell starts background jobs with Ctrl-C ignored, which children inherit: tests of it would wait in vain.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Compiling a kernel takes longer than any deadline, and only once.
 settings.register_profile("headway", deadline=None)

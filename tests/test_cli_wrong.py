@@ -112,7 +112,7 @@ WRONG = [
     (f"build feed -o new --set threads=0 {DATE}", "--set threads=0"),
     (f"build feed -o new --unknown {DATE}", "--unknown"),
     ("build feed -o new --connections q.csv", "--connections takes no feeds"),
-    (f"build -o new --connections q.csv {DATE}", "--connections takes no feeds and no --date"),
+    (f"build -o new --connections q.csv {DATE}", "--connections takes no feeds, --date"),
     ("build -o new --connections nofile", "nofile: No such file"),
     ("build -o new --connections empty", "empty: Is a directory"),
     ("build -o new --connections zero", "zero: no connections in it"),

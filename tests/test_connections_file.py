@@ -175,3 +175,13 @@ def test_zero_second_cycle(algorithm: str) -> None:
         {"5": 3},
         {"6": 0},
     ]
+
+
+def test_thousands_of_digits(tmp_path: Path) -> None:
+    """More than Python reads as one integer: an error with its row; zeros in front are nothing."""
+    file = tmp_path / "file"
+    file.write_text(f"0 1 60 30\n0 1 {'7' * 5000} 30\n")
+    with pytest.raises(HeadwayError, match=f"row 2: '{'7' * 40}' is not an integer"):
+        read_connections(file)
+    file.write_text(f"{'0' * 5000}2 1\n0 1 60 30\n")
+    assert read_connections(file)[1].vertices == 2

@@ -30,6 +30,20 @@ CASES += [
     pytest.param(names, day, id=names[0] if len(names) == 1 else "new york", marks=pytest.mark.large)
     for names, day in LARGE.items()
 ]
+# First and last days, weekends, and days before one of 23 or 25 hours.
+OTHER_DAYS = [
+    ("bart", "2023-02-18"),
+    ("cairns", "2014-12-28"),
+    ("hart_tampa", "2018-03-10"),
+    ("sncf_2016", "2014-01-04"),
+]
+OTHER_LARGE = [
+    *((name, "2026-10-31") for name in NEW_YORK),
+    ("nyc_mta_mnr", "2027-03-13"),
+    ("cdmx_metro", "2018-03-31"),
+]
+CASES += [pytest.param((name,), day, id=f"{name} {day}") for name, day in OTHER_DAYS]
+CASES += [pytest.param((name,), day, id=f"{name} {day}", marks=pytest.mark.large) for name, day in OTHER_LARGE]
 
 COMPARED = 4
 MANY = 200

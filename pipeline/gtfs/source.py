@@ -80,7 +80,8 @@ def open_source(path: Path) -> Source:
     """
     name = path.name.removesuffix(".zip")
     if path.is_dir():
-        found = _shallowest({str(file.relative_to(path).as_posix()): str(file) for file in path.glob("**/*.txt")}, path)
+        files = [file for depth in ("*.txt", "*/*.txt") for file in path.glob(depth)]
+        found = _shallowest({file.relative_to(path).as_posix(): str(file) for file in files}, path)
     elif path.is_file():
         found = _shallowest(_members(path), path)
     else:

@@ -179,7 +179,8 @@ def _clean(rows: dict, source: Source, trip_ids: pa.Array, report: Report, file:
         report.drop(file, "a line without stop_id", names, int(blank.sum()))
         rows = {name: column[~blank] for name, column in rows.items()}
     offset, order = trips.group(rows["trip"], len(trip_ids))
-    trips.sort_groups(offset, order, rows["sequence"])
+    if not trips.are_sorted(offset, order, rows["sequence"]):
+        order = np.lexsort((rows["sequence"], rows["trip"]))  # stable: lines of one sequence stay in file order
     repeated = trips.repeats(offset, order, rows["sequence"])
     if repeated.any():
         identical = _identical(source, rows["row"][order[repeated]], report)
