@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import answers, build
+from headway.pipeline.engines import ALGORITHMS
 from headway.pipeline.gtfs.report import Report
 from headway.storage.errors import HeadwayError
 from tiny import DAILY, STOP_TIMES, WEEK, clock, feed, reached, tables, times, write
@@ -152,10 +153,12 @@ def restricted(folder: Path, pickup: str, drop_off: str) -> Path:
         ("0 x0", "0x 0", "A", times(A="8:00", B="8:10", C="8:20", D="8:30")),
     ],
 )
-def test_pick_up_and_drop_off(tmp_path: Path, algorithm: str, pickup: str, drop_off: str, origin, expect) -> None:
+def test_pick_up_and_drop_off(tmp_path: Path, pickup: str, drop_off: str, origin: str, expect: dict) -> None:
     path = restricted(tmp_path, pickup, drop_off)
-    assert reached(path, origin, "8:00", algorithm) == expect
-    assert reached(path, origin, "8:00", algorithm, build__subtrips="sqrt-trip") == expect
+    for subtrips in ("none", "sqrt-trip"):
+        store = build([path], build__subtrips=subtrips)
+        for algorithm in ALGORITHMS:
+            assert answers(store, [(origin, clock("8:00"))], algorithm) == [expect], (subtrips, algorithm)
 
 
 # A to B and B to C: 0.001 degrees of latitude are 111.2 m, ceil(111.19508 / 1.2) = 93 s; A to C 186 s.
@@ -184,12 +187,14 @@ NEAR = "stop_id,stop_lat,stop_lon\nA,52.000,13\nB,52.001,13\nC,52.002,13\nX,10,1
         ("A,B,2,-5\nA,C,2,x", {"A": 0, "B": 93, "C": 186}),
     ],
 )
-def test_transfer_types(tmp_path: Path, algorithm: str, lines: str, expect: dict[str, int]) -> None:
+def test_transfer_types(tmp_path: Path, lines: str, expect: dict[str, int]) -> None:
     """A, B, C in a row, 93 s on foot between neighbours; a bus elsewhere, so that there is a timetable."""
     transfers = f"from_stop_id,to_stop_id,transfer_type,min_transfer_time\n{lines}"
     path = feed(tmp_path, "t: X 8:00, Y 9:00", stops=NEAR, transfers=transfers)
-    assert reached(path, "A", "0:00", algorithm) == expect
-    assert reached(path, "A", "0:00", algorithm, walk__mode="none") == {"A": 0}
+    for walk, reach in (("default", expect), ("none", {"A": 0})):
+        store = build([path], walk__mode=walk)
+        for algorithm in ALGORITHMS:
+            assert answers(store, [("A", 0)], algorithm) == [reach], (walk, algorithm)
 
 
 @pytest.mark.parametrize(
