@@ -21,7 +21,7 @@ def search(queries, edges, profile, footpaths, spread, bits, sources, leave, tar
     """Earliest arrivals.
 
     `queries` int64 (which, in order of work). `edges` (vertex_edge int64[vertices + 1], edge_to uint32).
-    `profile` (slot, shift, index, word, least) of `EdgeProfile`. `footpaths` (offset int64, to uint32, seconds
+    `profile` (slot, slots, shift, index, word, least) of `EdgeProfile`. `footpaths` (offset int64, to uint32, seconds
     int32). `spread` is the most by which a label can lie ahead of the earliest that waits; buckets are 2 **
     `bits` seconds wide. Query q starts at second `leave[q]` (int32) from the vertices `sources[1][sources[0][q]
     : sources[0][q + 1]]` (int64 offsets, uint32). Labels up to second `limit[q]` (int32) are exact, and if
@@ -29,12 +29,11 @@ def search(queries, edges, profile, footpaths, spread, bits, sources, leave, tar
     bounds. Fills `out` int32[queries, vertices] in order of q. Returns a number that keeps the touches alive.
     """
     vertex_edge, edge_to = edges
-    slot, shift, index, word, least = profile
+    slot, slots, shift, index, word, least = profile
     offset, to, seconds = footpaths
     kind = word.dtype.type
     vertices = out.shape[1]
     count = np.uint64(len(edge_to))
-    slots = np.int64(len(index) - 1) // max(1, len(edge_to))
     none = ~kind(0)
     mask = (kind(1) << kind(shift)) - kind(1)
     head, after, before, place = buckets.make(vertices, (spread >> bits) + 2)

@@ -95,7 +95,7 @@ def rows_of(codes, wanted):
 
 @njit
 def line_ends(data):
-    """Where the first and the last line that end outside quotes end (0: none does) -> two integers.
+    """Where the first and the last line that end outside quotes end (0: none does), and whether a quote is open.
 
     A quote opens a field only at its start, blanks aside; elsewhere it is a character. A line ends after
     `\\n`, `\\r\\n` or `\\r`; a `\\r` in the last place may be half an end and is none.
@@ -126,7 +126,7 @@ def line_ends(data):
             begins = False
         elif byte != 32 and byte != 9:
             begins = False
-    return first, last
+    return first, last, quoted
 
 
 @njit

@@ -25,7 +25,6 @@ from .query_file import Queries
 
 T = TypeVar("T")
 R = TypeVar("R")
-KINDS = ("arrivals", "od", "reach")
 # Labels of one piece of arrivals, queries x vertices; as many again by place, and up to five times that in rows.
 CELLS = 500_000
 # Queries of one piece where each gives few rows: enough to hide the call, few enough for the second-level cache.
@@ -44,7 +43,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is asked: `kind` of `KINDS`; for `reach` the cut-offs in seconds (int32) and weights."""
+    """What is asked: `kind` is `arrivals`, `od` or `reach`; for `reach` the cut-offs in seconds (int32) and weights."""
 
     kind: str
     cutoffs: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))

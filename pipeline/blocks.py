@@ -51,10 +51,9 @@ class Block:
     first: bool = False  # of its file; a file may be read twice
 
     def parse(self, columns: Types) -> pa.Table:
-        """The named columns, absent ones as empty text; text is trimmed where it is a dictionary or string.
+        """The named columns as text, blanks around it included; absent ones are empty.
 
-        `columns` maps names to `pa.string()` (left untrimmed: for parsers that skip blanks) or to a dictionary
-        type (its values are trimmed by `trimmed`).
+        `columns` maps names to `pa.string()` or to a dictionary of it.
         """
         present = {name: kind for name, kind in columns.items() if name in self.header}
         table = self._arrow(present)
@@ -158,6 +157,8 @@ def read_blocks(stream: BinaryIO, file: str, latin: bool = False) -> Iterator[Bl
             raise HeadwayError(f"{file}: damaged at row {row} or after ({error}); fetch it again") from None
         data = rest + piece
         cut = len(data) if not piece else _line_end(data)
+        if not piece and b'"' in data and text.line_ends(np.frombuffer(data, np.uint8))[2]:
+            raise HeadwayError(f"{file}: row {row} or after: a quote opens and never closes; mend the file")
         if not cut and piece:
             if len(data) > LONGEST_LINE:
                 raise HeadwayError(

@@ -32,7 +32,7 @@ Kernel = Callable[[Task], None]
 def _edge_profile(store: Store) -> Kernel:
     graph, lists, paths = store.cluster_ap, store.profile, _footpaths(store)
     edges = (graph.vertex_edge, graph.edge_to)
-    profile = (lists.slot, lists.shift, lists.index, lists.word, lists.least)
+    profile = (lists.slot, lists.slots, lists.shift, lists.index, lists.word, lists.least)
     spread, bits = _spread(store), bucket_bits(lists.least)
 
     def run(task: Task) -> None:

@@ -153,8 +153,8 @@ def _job_folder(output: Path, job: dict, resume: bool, overwrite: bool) -> Itera
         _replace(folder / JOB, lambda file: file.write_text(json.dumps(job, indent=1, sort_keys=True)))
         try:
             yield folder
-        except HeadwayError:  # a bad query, which no --resume would mend
-            if not keep:
+        except HeadwayError:  # a bad query; parts that are finished are worth a --resume without --strict
+            if not keep and not any(folder.glob("part-*.parquet")):
                 shutil.rmtree(folder)
             raise
     except OSError as error:

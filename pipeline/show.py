@@ -119,13 +119,13 @@ def info(store: Store, sizes: dict[str, int], as_json: bool) -> None:
 
 def _grouped(sizes: dict[str, int]) -> dict[str, int]:
     """The paper's three arrays and the edge profiles."""
-    ap, cl, ct = ("start", "end", "step"), ("type_cluster", "cluster_number", "cluster_first"), ()
-    groups = {"CT": ct, "CL": cl, "AP": ap}
-    found = dict.fromkeys([*groups, "edge profiles"], 0)
+    found = {"CT": 0, "CL": 0, "AP": 0, "edge profiles": 0}
+    fields = {"CL": ("type_cluster", "cluster_number", "cluster_first"), "AP": ("start", "end", "step")}
+    groups = {field: group for group, names in fields.items() for field in names}
     for name, size in sizes.items():
         part, _, field = name.removesuffix(".npy").partition(".")
         if part == "cluster_ap":
-            found[next((group for group, names in groups.items() if field in names), "CT")] += size
+            found[groups.get(field, "CT")] += size
         elif part == "profile":
             found["edge profiles"] += size
     return found

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import done, headway, refused, tiny_store
+from headway.pipeline import cli
+from headway.pipeline.engines import ALGORITHMS
 from tiny import feed
 
 
@@ -103,3 +105,7 @@ def test_where_errors_of_a_batch_are(store: Path, tmp_path: Path) -> None:
     queries.write_text("origin,departure\nA,8:00\nnowhere,8:00\n")
     for output, words in (("x.csv", "(see x.errors.csv)"), ("x", "(see errors.parquet)")):
         assert words in headway("query", store, queries, "-o", tmp_path / output).err
+
+
+def test_every_engine_has_its_name_on_the_command_line() -> None:
+    assert [algorithm.value for algorithm in cli.Algorithm] == list(ALGORITHMS)

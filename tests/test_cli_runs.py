@@ -158,3 +158,19 @@ def test_two_processes_on_one_output(job: Path, tmp_path: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert content(output) == content(job / "many")
+
+
+def test_strict_keeps_what_is_finished(job: Path, tmp_path: Path) -> None:
+    """A bad query in the second part stops the run; the first part was thrown away with it."""
+    frame = pd.read_parquet(job / "q.parquet")
+    good = frame.assign(origin="A")
+    good.loc[70_000, "origin"] = "?"
+    good.to_parquet(job / "late.parquet")
+    output = tmp_path / "a"
+    assert "row 70001: unknown origin '?'" in refused(*words(job, output, "late.parquet"), "--strict")
+    part = output.with_name("a.partial") / "part-00000.parquet"
+    before = part.stat().st_mtime_ns
+    done(*words(job, output, "late.parquet"), "--resume")
+    assert (output / part.name).stat().st_mtime_ns == before
+    done(*words(job, tmp_path / "b", "late.parquet"))
+    assert content(output) == content(tmp_path / "b")

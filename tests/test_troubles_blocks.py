@@ -162,7 +162,28 @@ def parsed(data: bytes, block: int) -> list[dict]:
 def test_any_text_in_blocks_is_that_text(pieces: list[str], block: int) -> None:
     """Rows of small blocks are those of one block, and a line ends where Python's reader sees it end."""
     data = "".join(pieces).encode()
+    if line_ends(np.frombuffer(data, np.uint8))[2]:
+        for size in (block, 1 << 20):
+            with pytest.raises(HeadwayError, match="a quote opens and never closes; mend the file"):
+                parsed(data, size)
+        return
     assert parsed(data, block) == parsed(data, 1 << 20)
     whole = list(blocks._rows(data))
-    for cut in line_ends(np.frombuffer(data + b" ", np.uint8)):
+    for cut in line_ends(np.frombuffer(data + b" ", np.uint8))[:2]:
         assert [*blocks._rows(data[:cut]), *blocks._rows(data[cut:])] == whole
+
+
+def test_quote_that_never_closes(tmp_path: Path) -> None:
+    """It swallowed the rest of a small file in silence: A's name, and stop B with it."""
+    feed = write(tmp_path / "feed", PLAIN | {"stops": 'stop_id,stop_name\nA,"open\nB,b'})
+    with pytest.raises(HeadwayError, match=r"^feed/stops\.txt: row 2 or after: a quote opens and never closes; mend"):
+        build([feed])
+
+
+@pytest.mark.parametrize(("table", "header"), [("stops", "stop_id"), ("trips", "trip_id,service_id")])
+def test_required_table_without_lines(tmp_path: Path, table: str, header: str) -> None:
+    """It ended in "no departure", which is no way out."""
+    for number, text in enumerate(("", header)):
+        feed = write(tmp_path / str(number), PLAIN | {table: text})
+        with pytest.raises(HeadwayError, match=f"^{number}/{table}.txt: it holds no lines; fetch the feed again$"):
+            build([feed])

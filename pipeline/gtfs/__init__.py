@@ -29,9 +29,9 @@ __all__ = ["FeedFacts", "Report", "Walking", "read_timetable"]
 class Walking:
     """How footpaths are made: metres, metres a second, and a factor on distances."""
 
-    radius_m: float = 500.0
-    speed_mps: float = 1.2
-    detour: float = 1.0
+    radius_m: float
+    speed_mps: float
+    detour: float
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,9 @@ def read_feed(
     horizon = clock.DAY * days
     with report.step("read tables"):
         zone = feed_zone(source, report)
-        stop_table = read_frame(source, "stops.txt", STOPS, report, required=("stop_id",))
+        stop_table = _filled(source, "stops.txt", STOPS, ("stop_id",), report)
         found = places(stop_table, prefix, f"{source.name}/stops.txt", report)
-        trip_table = read_frame(source, "trips.txt", TRIPS, report, required=("trip_id", "service_id"))
+        trip_table = _filled(source, "trips.txt", TRIPS, ("trip_id", "service_id"), report)
         trips = distinct_trips(trip_table, f"{source.name}/trips.txt", report)
         calendar, exceptions = _calendars(source, trips, report)
         first, last = _span(source, calendar, exceptions)
@@ -86,6 +86,14 @@ def read_feed(
     return Feed(source.name, zone, first, last, found, trip_ids, rows, run, transfers)
 
 
+def _filled(source: Source, table: str, columns: tuple[str, ...], required: tuple[str, ...], report: Report):
+    """A table that no feed can do without."""
+    frame = read_frame(source, table, columns, report, required)
+    if not len(frame):
+        raise HeadwayError(f"{source.name}/{table}: it holds no lines; fetch the feed again")
+    return frame
+
+
 def _calendars(source: Source, trips: pd.DataFrame, report: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Good lines of both calendars, of services that a trip uses."""
     calendar, exceptions = (
@@ -105,7 +113,7 @@ def _calendars(source: Source, trips: pd.DataFrame, report: Report) -> tuple[pd.
 
 def service_span(source: Source, report: Report) -> tuple[date, date]:
     """First and last active date of a feed's trips. Raises `HeadwayError` where there is none."""
-    trip_table = read_frame(source, "trips.txt", TRIPS, report, required=("trip_id", "service_id"))
+    trip_table = _filled(source, "trips.txt", TRIPS, ("trip_id", "service_id"), report)
     return _span(source, *_calendars(source, trip_table, report))
 
 

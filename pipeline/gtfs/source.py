@@ -55,13 +55,6 @@ class Source:
             cause = getattr(error, "strerror", None) or error
             raise HeadwayError(f"{self.name}/{table}: not readable ({cause}); mend or fetch the feed again") from None
 
-    def size(self, table: str) -> int:
-        """Bytes of one table, unpacked."""
-        if self.path.is_dir():
-            return Path(self.tables[table]).stat().st_size
-        with zipfile.ZipFile(self.path) as archive:
-            return archive.getinfo(self.tables[table]).file_size
-
     def digest(self) -> str:
         """SHA-256 of the zip, or of the folder's tables in order of their names."""
         files = [self.path] if self.path.is_file() else [Path(p) for _, p in sorted(self.tables.items())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,12 +94,12 @@ def _read(
     """Columns of the wanted trips' rows in file order, `late` bool[trips], `unknown` (first ids, count)."""
     late = np.zeros(len(wanted), np.bool_)
 
-    def submit(block: Block):
+    def submit(block: Block) -> Future[dict]:
         require(block, NEEDED)
         return pool.submit(_numbers, block, trip_ids, wanted, need, stop_ids, late)
 
     with report.step("read stop_times"):
-        blocks = [future.result() for future in _bounded(scan, source, report, submit, pool)]
+        blocks = [future.result() for future in _bounded(source, report, submit)]
     if not blocks:
         raise HeadwayError(f"{source.name}/stop_times.txt: it holds no lines; fetch the feed again")
     columns: dict = {
@@ -114,11 +114,11 @@ def _read(
     return columns
 
 
-def _bounded(scan: Callable, source: Source, report: Report, submit: Callable, pool: Executor) -> list:
+def _bounded(source: Source, report: Report, submit: Callable[[Block], Future[dict]]) -> list[Future[dict]]:
     """Futures of all blocks; reading waits while the pool is behind, so that few blocks are in memory."""
-    pending: list = []
+    pending: list[Future[dict]] = []
 
-    def take(block: Block):
+    def take(block: Block) -> Future[dict]:
         while len(pending) > 4:
             pending.pop(0).result()
         pending.append(submit(block))
@@ -183,7 +183,7 @@ def _clean(rows: dict, source: Source, trip_ids: pa.Array, report: Report, file:
         order = np.lexsort((rows["sequence"], rows["trip"]))  # stable: lines of one sequence stay in file order
     repeated = trips.repeats(offset, order, rows["sequence"])
     if repeated.any():
-        identical = _identical(source, rows["row"][order[repeated]], report)
+        identical = _identical(source, rows["row"][order[repeated]])
         order = order[~np.isin(rows["row"][order], identical)]
         offset = np.concatenate([[0], np.cumsum(np.bincount(rows["trip"][order], minlength=len(trip_ids)))])
     sequence, stop, arrival, departure, flags = (
@@ -197,7 +197,7 @@ def _clean(rows: dict, source: Source, trip_ids: pa.Array, report: Report, file:
     return TripRows(kept, stop[:end], arrival[:end], departure[:end], flags[:end])
 
 
-def _identical(source: Source, rows: np.ndarray, report: Report) -> np.ndarray:
+def _identical(source: Source, rows: np.ndarray) -> np.ndarray:
     """Of the given rows (numbers from 0), those that repeat an earlier line to the letter (blanks aside)."""
     wanted = np.sort(rows)
     begin = 0
@@ -216,6 +216,6 @@ def _identical(source: Source, rows: np.ndarray, report: Report) -> np.ndarray:
             parts[-1].index = pd.Index(here)
         begin += len(table)
 
-    scan(source, "stop_times.txt", Report(), take)
+    scan(source, "stop_times.txt", Report(), take)  # what there is to warn of was said at the first reading
     lines = pd.concat(parts)
     return lines.index[lines.duplicated(keep="first")].to_numpy()
