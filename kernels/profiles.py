@@ -8,37 +8,29 @@ from .jit import njit
 
 
 @njit
-def pareto(edges, edge_type, duration, type_offset, departure, counts, leave, lasts):
-    """Departures of the edges `edges` (first, after last) that no later one beats, by departure.
+def pareto(offset, departure, duration, counts, leave, lasts):
+    """Departures of each edge that no later one beats, by departure.
 
-    `edge_type` int64[edges + 1], `duration` int32[types], `type_offset` int64[types + 1], `departure` int32.
-    Writes `counts` int64[edges in range] and from 0 `leave`, `lasts` int32 with room for all; returns how many.
+    Edge e has `departure`, `duration` int32[offset[e] : offset[e + 1]] (int64[edges + 1]), sorted by both.
+    Writes `counts` int64[edges] and from 0 `leave`, `lasts` int32 with room for all; returns how many.
     """
     total = 0
-    for e in range(edges[0], edges[1]):
-        first, last = type_offset[edge_type[e]], type_offset[edge_type[e + 1]]
-        keys = np.empty(last - first, np.int64)
-        k = 0
-        for i in range(edge_type[e], edge_type[e + 1]):
-            for p in range(type_offset[i], type_offset[i + 1]):
-                keys[k] = (np.int64(departure[p]) << 32) | duration[i]
-                k += 1
-        if edge_type[e + 1] - edge_type[e] > 1:
-            keys.sort()
+    keep = np.zeros(len(departure), np.bool_)
+    for e in range(len(offset) - 1):
         best = np.int64(2**62)
-        size = 0
-        for k in range(len(keys) - 1, -1, -1):  # backwards: whatever leaves later is known
-            t, lam = keys[k] >> 32, keys[k] & 0xFFFFFFFF
-            if t + lam < best:
-                if size and t == leave[total + size - 1]:
-                    size -= 1
-                leave[total + size], lasts[total + size] = t, lam
-                best = t + lam
-                size += 1
-        leave[total : total + size] = leave[total : total + size][::-1].copy()
-        lasts[total : total + size] = lasts[total : total + size][::-1].copy()
-        counts[e - edges[0]] = size
-        total += size
+        for k in range(offset[e + 1] - 1, offset[e] - 1, -1):  # backwards: whatever leaves later is known
+            arrival = np.int64(departure[k]) + duration[k]
+            if arrival < best:
+                best = arrival
+                keep[k] = True
+                if k + 1 < offset[e + 1] and departure[k + 1] == departure[k]:
+                    keep[k + 1] = False
+        before = total
+        for k in range(offset[e], offset[e + 1]):
+            if keep[k]:
+                leave[total], lasts[total] = departure[k], duration[k]
+                total += 1
+        counts[e] = total - before
     return total
 
 

@@ -262,26 +262,23 @@ def _cover(
 def _profiles(graph: ClusterAp, connections: Connections, spread: _Spread) -> EdgeProfile:
     edges = len(graph.edge_to)
 
+    begins = connections.offset[graph.edge_type]
+    type_edge = graph.type_edge
+
     def pareto(some: tuple[int, int]) -> tuple[np.ndarray, ...]:
-        first, last = (
-            connections.offset[graph.edge_type[some[0]]],
-            connections.offset[graph.edge_type[some[1]]],
-        )
+        types = slice(graph.edge_type[some[0]], graph.edge_type[some[1]])
+        per_type = np.diff(connections.offset[types.start : types.stop + 1])
+        offset = begins[some[0] : some[1] + 1] - begins[some[0]]
+        departure = connections.departure[begins[some[0]] : begins[some[1]]]
+        # Stable, and an edge's types ascend by duration: so do connections of one second.
+        order = np.lexsort((departure, np.repeat(type_edge[types], per_type)))
+        duration = np.repeat(graph.duration[types], per_type)[order]
         counts = np.empty(some[1] - some[0], np.int64)
-        leave, lasts = np.empty(last - first, np.int32), np.empty(last - first, np.int32)
-        total = profiles.pareto(
-            some,
-            graph.edge_type,
-            graph.duration,
-            connections.offset,
-            connections.departure,
-            counts,
-            leave,
-            lasts,
-        )
+        leave, lasts = np.empty_like(departure), np.empty_like(departure)
+        total = profiles.pareto(offset, departure[order], duration, counts, leave, lasts)
         return counts, leave[:total].copy(), lasts[:total].copy()
 
-    parts = spread(connections.offset[graph.edge_type], pareto)
+    parts = spread(begins, pareto)
     counts, leave, lasts = (np.concatenate(column) for column in zip(*parts, strict=True))
     shift = max(1, int(lasts.max()).bit_length())
     slots = int(leave.max()) // SLOT + 1
