@@ -9,7 +9,6 @@ arrivals are compared.
 from __future__ import annotations
 
 import argparse
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -18,7 +17,8 @@ import generate
 import numpy as np
 from build import DATE, SIX
 from geography import PRESETS
-from harness import record
+from harness import record, timed
+from headway.pipeline.answers import CELLS, FEWEST, MOST
 from headway.pipeline.build import build_feeds
 from headway.pipeline.engines import ALGORITHMS, Arrivals
 from headway.pipeline.gtfs.report import Report
@@ -36,7 +36,7 @@ CASES = (
     ("six feeds", SIX, 2, "default", 1000),
     ("made-up city", None, 1, "default", 1000),
 )
-REPEATS = 2
+REPEATS = 4
 
 
 def store_of(name: str, feeds: tuple[str, ...] | None, days: int, walk: str, given: argparse.Namespace) -> Store:
@@ -64,38 +64,33 @@ def random_queries(store: Store, count: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.choice(served, count).astype(np.uint32), rng.integers(5 * 3600, 23 * 3600, count).astype(np.int32)
 
 
-def run(engine: Arrivals, origin: np.ndarray, leave: np.ndarray, threads: int) -> np.ndarray:
-    """All arrivals, in pieces of 50 queries that are neighbours in time, on so many threads."""
-    out = np.empty((len(leave), engine.vertices), np.int32)
-    pieces = np.array_split(np.argsort(leave, kind="stable"), max(8, len(leave) // 50))
+def pieces_of(store: Store, count: int) -> list[tuple[tuple[np.ndarray, np.ndarray], np.ndarray]]:
+    """Random queries in pieces that are neighbours in time, as an engine takes them.
 
-    def work(piece: np.ndarray) -> None:
-        out[piece] = engine((np.arange(len(piece) + 1), origin[piece]), leave[piece])
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, pieces))
-    return out
+    They are as large as those of a batch, unless that would leave a thread without work at the end.
+    """
+    origin, leave = random_queries(store, count)
+    size = min(max(CELLS // store.timetable.vertices, FEWEST), MOST)
+    pieces = np.array_split(np.argsort(leave, kind="stable"), max(8, count // size))
+    return [((np.arange(len(piece) + 1), origin[piece]), leave[piece]) for piece in pieces]
 
 
 def measure(store: Store, count: int) -> dict:
     """Milliseconds a query for each engine, on one thread and on two; the fastest of a few runs."""
-    origin, leave = random_queries(store, count)
+    pieces = pieces_of(store, count)
     found: dict = {"stops": store.timetable.vertices, "connections": len(store.connections.departure)}
     expected = None
     for name in reversed(ALGORITHMS):
         engine = Arrivals(store, name)
         for threads in (1, 2):
-            got = run(engine, origin, leave, threads)
-            if expected is None:
-                expected = got
-            if not np.array_equal(got, expected):
-                raise AssertionError(f"{name} differs from {next(reversed(ALGORITHMS))}")
-            times = []
-            for _ in range(REPEATS):
-                begun = time.perf_counter()
-                run(engine, origin, leave, threads)
-                times.append((time.perf_counter() - begun) / count * 1e3)
-            found[f"{name}, {threads} thread{'s' if threads > 1 else ''}, ms"] = round(min(times), 4)
+            with ThreadPoolExecutor(threads) as pool:
+                got = np.concatenate(list(pool.map(engine, *zip(*pieces, strict=True))))
+                if expected is None:
+                    expected = got
+                if not np.array_equal(got, expected):
+                    raise AssertionError(f"{name} differs from {next(reversed(ALGORITHMS))}")
+                runs = timed(lambda: list(pool.map(engine, *zip(*pieces, strict=True))), REPEATS)
+            found[f"{name}, {threads} thread{'s' if threads > 1 else ''}, ms"] = round(runs["min_s"] / count * 1e3, 4)
     scan, fast = found["connection-scan, 1 thread, ms"], found["edge-profile, 1 thread, ms"]
     found["edge-profile over connection-scan"] = round(scan / fast, 2)
     found["edge-profile, two threads over one"] = round(fast / found["edge-profile, 2 threads, ms"], 2)

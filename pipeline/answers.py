@@ -25,10 +25,10 @@ from .query_file import Queries
 
 T = TypeVar("T")
 R = TypeVar("R")
-# Labels of one piece of arrivals, queries x vertices; as many again by place, and up to five times that in rows.
+# Labels of one piece, queries x vertices; as many again by place, and of arrivals up to five times that in rows.
 CELLS = 500_000
-# Queries of one piece where each gives few rows: enough to hide the call, few enough for the second-level cache.
-CHUNK = 32
+# Queries of one piece where each gives few rows: enough to hide the call, few enough that progress is seen.
+FEWEST, MOST = 16, 512
 MOST_MINUTES = 1_000_000  # a cut-off; arrivals stay below 2**31
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -94,13 +94,13 @@ def answer(
     What is one row or few a query comes as one table; arrivals come in pieces of bounded size.
     """
     work = _Work(store, engine, asked)
+    size = CELLS // max(1, store.timetable.vertices)
     if asked.kind == "arrivals":
-        size = max(1, CELLS // max(1, store.timetable.vertices))
-        for table in _in_order(work, queries, size, threads, advance):
+        for table in _in_order(work, queries, max(1, size), threads, advance):
             yield table.cast(asked.schema)
         return
     order = np.argsort(queries.departure, kind="stable")
-    tables = list(_in_order(work, queries.take(order), CHUNK, threads, advance))
+    tables = list(_in_order(work, queries.take(order), min(max(size, FEWEST), MOST), threads, advance))
     if not tables:
         return
     rows = max(1, len(asked.cutoffs))

@@ -161,8 +161,8 @@ def test_pieces_do_not_show_in_the_answers(store: Store, engine: Arrivals, monke
     for asked in (Answer("arrivals"), Answer("od"), Answer("reach", np.array([60, 6000], np.int32), Weights())):
         whole = pa.concat_tables(answer(store, engine, queries, asked, 1, lambda rows: None))
         for size in (1, 4, 5):
-            monkeypatch.setattr("headway.pipeline.answers.CHUNK", size)
-            monkeypatch.setattr("headway.pipeline.answers.CELLS", size * 4)
+            for name, value in (("FEWEST", size), ("MOST", size), ("CELLS", size * 4)):
+                monkeypatch.setattr(f"headway.pipeline.answers.{name}", value)
             assert pa.concat_tables(answer(store, engine, queries, asked, 2, lambda rows: None)).equals(whole)
 
 
