@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import generate
@@ -18,8 +19,8 @@ import numpy as np
 from build import DATE, SIX
 from geography import PRESETS
 from harness import record, timed
-from headway.pipeline.answers import CELLS, FEWEST, MOST
 from headway.pipeline.build import build_feeds
+from headway.pipeline.cpu import CELLS, FEWEST, MOST
 from headway.pipeline.engines import ALGORITHMS, Arrivals
 from headway.pipeline.gtfs.report import Report
 from headway.pipeline.settings import load_settings
@@ -75,6 +76,11 @@ def pieces_of(store: Store, count: int) -> list[tuple[tuple[np.ndarray, np.ndarr
     return [((np.arange(len(piece) + 1), origin[piece]), leave[piece]) for piece in pieces]
 
 
+def answer_all(pool: ThreadPoolExecutor, engine: Arrivals, pieces: list) -> list[np.ndarray]:
+    """Labels of each piece."""
+    return list(pool.map(engine, *zip(*pieces, strict=True)))
+
+
 def measure(store: Store, count: int) -> dict:
     """Milliseconds a query for each engine, on one thread and on two; the fastest of a few runs."""
     pieces = pieces_of(store, count)
@@ -84,12 +90,12 @@ def measure(store: Store, count: int) -> dict:
         engine = Arrivals(store, name)
         for threads in (1, 2):
             with ThreadPoolExecutor(threads) as pool:
-                got = np.concatenate(list(pool.map(engine, *zip(*pieces, strict=True))))
+                got = np.concatenate(answer_all(pool, engine, pieces))
                 if expected is None:
                     expected = got
                 if not np.array_equal(got, expected):
                     raise AssertionError(f"{name} differs from {next(reversed(ALGORITHMS))}")
-                runs = timed(lambda: list(pool.map(engine, *zip(*pieces, strict=True))), REPEATS)
+                runs = timed(partial(answer_all, pool, engine, pieces), REPEATS)
             found[f"{name}, {threads} thread{'s' if threads > 1 else ''}, ms"] = round(runs["min_s"] / count * 1e3, 4)
     scan, fast = found["connection-scan, 1 thread, ms"], found["edge-profile, 1 thread, ms"]
     found["edge-profile over connection-scan"] = round(scan / fast, 2)

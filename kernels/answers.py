@@ -28,14 +28,14 @@ def by_place(labels, offset, vertex):
 def reach(arrivals, leave, cutoffs, weights, stops, sums):
     """Stops within each cut-off and the sums of their weights.
 
-    `arrivals` int32[queries, stops], `leave` int32[queries], `cutoffs` int32 seconds, `weights` float64[stops,
-    columns]. Fills `stops` int32[queries, cutoffs] and `sums` float64[queries, cutoffs, columns].
+    `arrivals` int32[queries, stops or more], `leave` int32[queries], `cutoffs` int32 seconds, `weights` int64[stops,
+    columns]. Fills `stops` int32[queries, cutoffs] and `sums` int64[queries, cutoffs, columns].
     """
     for q in range(arrivals.shape[0]):
         for c in range(len(cutoffs)):
             stops[q, c] = 0
-            sums[q, c] = 0.0
-            for p in range(arrivals.shape[1]):
+            sums[q, c] = 0
+            for p in range(weights.shape[0]):
                 if arrivals[q, p] != NEVER and arrivals[q, p] - leave[q] <= cutoffs[c]:
                     stops[q, c] += 1
                     for w in range(weights.shape[1]):

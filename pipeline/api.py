@@ -13,12 +13,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..kernels import answers as kernel
 from ..storage.errors import HeadwayError
 from ..storage.store import Store, load
-from .answers import CELLS, MOST_MINUTES, Answer, Weights, answer, run_ahead, vertices_of, weights_of
+from .ahead import run_ahead
+from .answers import answer
+from .asked import MOST_MINUTES, Answer, Weights, weights_of
 from .build import build_feeds
-from .engines import ALGORITHMS, DEFAULT, Arrivals
+from .device import DEVICES, open_engine
+from .engines import ALGORITHMS, DEFAULT, Piece
 from .gtfs.report import Report
 from .progress import Steps
 from .query_file import Queries
@@ -76,7 +78,7 @@ def build(
 
 
 class Engine:
-    """Answers queries on one store, on all cores.
+    """Answers queries on one store, on all cores or on a GPU; `device` says which and why.
 
     `origins` and `departures` are as long as each other, or one value for all. Origins are ids of stops or
     stations; departures are `"8:05"`, `"08:05:30"` or seconds. An id that the store lacks raises `HeadwayError`
@@ -86,36 +88,30 @@ class Engine:
     def __init__(
         self,
         store: Store,
-        device: Literal["auto", "cpu"] = "auto",
+        device: Literal["auto", "cpu", "cuda"] = "auto",
         algorithm: str = DEFAULT,
         threads: int | None = None,
     ) -> None:
-        if device not in ("auto", "cpu"):
-            raise HeadwayError(f"device {device!r}; there are auto and cpu")
+        if device not in DEVICES:
+            raise HeadwayError(f"device {device!r}; there are {', '.join(DEVICES)}")
         if algorithm not in ALGORITHMS:
             raise HeadwayError(f"algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
         self.store = store
-        self._engine = Arrivals(store, algorithm)
+        self._engine, self.device = open_engine(store, device, algorithm, Settings())
         self._threads = threads or Settings().thread_count()
         self._known: dict[str, int] = {}
 
     def arrivals(self, origins: Ids, departures: Departures) -> np.ndarray:
         """Earliest arrivals int32[queries, stops], `2**31 - 1` where unreachable; column i is `store.stops[i]`."""
         queries = self._queries(origins, departures)
-        places = self.store.timetable.places
-        stops = places.stops
+        stops = self.store.timetable.places.stops
         out = np.empty((len(queries), stops), np.int32)
-        offset, vertex = places.offset[: stops + 1], places.vertex
-        size = max(1, CELLS // max(1, self.store.timetable.vertices))
 
-        def work(part: slice) -> int:
-            some = queries.take(part)
-            labels = self._engine(vertices_of(self.store, some.origin), some.departure)
-            out[part] = kernel.by_place(labels, offset, vertex)
-            return len(some)
+        def work(piece: Piece) -> None:
+            some, compute = piece
+            out[some.query_id] = compute()[:, :stops]
 
-        parts = (slice(first, first + size) for first in range(0, len(queries), size))
-        for _ in run_ahead(work, parts, self._threads):
+        for _ in run_ahead(work, self._engine.pieces(queries, Answer("arrivals")), self._threads):
             pass
         return out
 

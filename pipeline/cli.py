@@ -78,6 +78,7 @@ class Device(enum.StrEnum):
 
     auto = "auto"
     cpu = "cpu"
+    cuda = "cuda"
 
 
 def _version(wanted: bool) -> None:
@@ -222,7 +223,7 @@ def query(
     if origin is not None or at is not None or to is not None:
         if queries is not None or output is not None or origin is None or at is None:
             raise HeadwayError("one query takes --from and --at (and --to), and no file of queries and no -o")
-        _single(store, origin, at, to, algorithm)
+        _single(store, origin, at, to, (device, algorithm), settings)
         return
     if queries is None or output is None:
         raise HeadwayError("give a file of queries and -o ANSWERS, or one query by --from ID --at 8:00")
@@ -231,7 +232,7 @@ def query(
         queries,
         output,
         (answer, cutoffs, weights),
-        algorithm,
+        (device, algorithm),
         settings,
         strict=strict,
         resume=resume,
@@ -240,11 +241,18 @@ def query(
     )
 
 
-def _single(store: Path, origin: str, at: str, to: str | None, algorithm: Algorithm) -> None:
+def _single(
+    path: Path, origin: str, at: str, to: str | None, where: tuple[Device, Algorithm], settings: Settings
+) -> None:
     from ..storage.store import load
+    from .device import open_engine
     from .single import one_query
 
-    show.arrivals(one_query(load(store), origin, at, to, algorithm.value))
+    store, (device, algorithm) = load(path), where
+    # One query takes less time than a GPU takes to start.
+    place = "cpu" if device is Device.auto else device.value
+    engine, _ = open_engine(store, place, algorithm.value, settings)
+    show.arrivals(one_query(store, engine, origin, at, to))
 
 
 def _batch(
@@ -252,7 +260,7 @@ def _batch(
     queries: Path,
     output: Path,
     wanted: tuple[AnswerKind, str, Path | None],
-    algorithm: Algorithm,
+    where: tuple[Device, Algorithm],
     settings: Settings,
     *,
     strict: bool,
@@ -261,8 +269,8 @@ def _batch(
     quiet: bool,
 ) -> None:
     from ..storage.store import fingerprint, load
-    from .answers import asked_for
-    from .engines import Arrivals
+    from .asked import asked_for
+    from .device import open_engine
     from .query import check_output, run_queries
 
     begun = time.perf_counter()
@@ -270,8 +278,9 @@ def _batch(
     store = load(path)
     kind, cutoffs, weights = wanted
     asked = asked_for(store, kind.value, cutoffs, weights)
-    engine = Arrivals(store, algorithm.value)
-    with Counter("queries", quiet) as counter:
+    device, algorithm = where
+    engine, which = open_engine(store, device.value, algorithm.value, settings)
+    with Counter("queries", quiet, f"queries on {which}") as counter:
         done = run_queries(
             store,
             engine,
@@ -287,7 +296,7 @@ def _batch(
             advance=counter.advance,
         )
     if not quiet:
-        show.answered(done, output, time.perf_counter() - begun)
+        show.answered(done, output, time.perf_counter() - begun, which)
 
 
 @config.command("show", epilog="Example: headway config show --set walk.radius_m=400")

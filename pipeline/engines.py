@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..kernels import baselines, label_correcting, profile_search
 from ..kernels.levels import NEVER
 from ..storage.store import Store
+from .asked import Answer
+from .query_file import Queries
 
 Rows = tuple[np.ndarray, np.ndarray]  # CSR: offset int64[rows + 1], vertex uint32
+
+
+# By kind of answer: int32[queries, places] arrivals; int32[queries]; (int32[queries, cut-offs] stops, int64[queries,
+# cut-offs, columns] sums of weights).
+Result = Any
+Piece = tuple[Queries, Callable[[], Result]]
+
+
+class Engine(Protocol):
+    """What answers queries: on a CPU, or on a GPU."""
+
+    keeps_order: bool  # it orders the work itself, and gives results in the order of the queries
+
+    def pieces(self, queries: Queries, asked: Answer) -> Iterator[Piece]:
+        """Queries in pieces of bounded size, each with the call that gives its results, on any thread."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -152,3 +171,12 @@ def _spread(store: Store) -> int:
     longest = int(store.cluster_ap.duration.max(initial=0))
     walk = int(store.timetable.footpaths.seconds.max(initial=0))
     return max(store.timetable.horizon + longest, walk)
+
+
+def vertices_of(store: Store, rows: np.ndarray) -> Rows:
+    """The vertices that these places stand for, as an engine takes sources and targets."""
+    places = store.timetable.places
+    counts = np.diff(places.offset)[rows]
+    offset = np.concatenate([[0], np.cumsum(counts)])
+    inside = np.arange(offset[-1]) - np.repeat(offset[:-1], counts)
+    return offset, places.vertex[np.repeat(places.offset[:-1][rows], counts) + inside]

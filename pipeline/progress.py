@@ -37,9 +37,9 @@ class Steps:
 
 
 class Counter:
-    """Counts rows done; `start` tells of how many."""
+    """Counts rows done; `start` tells of how many. A bar is called `title`."""
 
-    def __init__(self, what: str, quiet: bool) -> None:
+    def __init__(self, what: str, quiet: bool, title: str = "") -> None:
         self._console = Console(stderr=True, quiet=quiet)
         self._what, self._total, self._done = what, 0, 0
         self._began = self._spoken = time.monotonic()
@@ -52,7 +52,7 @@ class Counter:
             console=self._console,
             disable=quiet or not self._console.is_terminal,
         )
-        self._task = self._bar.add_task(what, total=None)
+        self._task = self._bar.add_task(title or what, total=None)
 
     def __enter__(self) -> Counter:
         self._bar.start()

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from ..storage.errors import HeadwayError
 from ..storage.folder import exchange, locked
 from ..storage.store import Store
-from .answers import Answer, answer
-from .engines import Arrivals
+from .answers import answer
+from .asked import Answer
+from .engines import Engine
 from .query_file import ERRORS, open_queries
 
 JOB = "job.json"
@@ -39,7 +40,7 @@ class Done:
 
 def run_queries(
     store: Store,
-    engine: Arrivals,
+    engine: Engine,
     queries: Path,
     output: Path,
     asked: Answer,
@@ -123,7 +124,9 @@ def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
             content = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise HeadwayError(f"{queries}: {error.strerror}; give a CSV or Parquet file of queries") from None
-    weights = hashlib.sha256(repr(asked.weights.names).encode() + asked.weights.values.tobytes()).hexdigest()
+    weights = hashlib.sha256(
+        repr((asked.weights.names, asked.weights.bits)).encode() + asked.weights.values.tobytes()
+    ).hexdigest()
     return {
         "store": fingerprint,
         "queries": content,

@@ -37,16 +37,27 @@ class WalkSettings(_Section):
     detour: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
 
+class GpuSettings(_Section):
+    """How a GPU is used."""
+
+    memory_gib: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
+
+
 class Settings(_Section):
     """Everything that a profile can say."""
 
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     build: BuildSettings = BuildSettings()
     walk: WalkSettings = WalkSettings()
+    gpu: GpuSettings = GpuSettings()
 
     def thread_count(self) -> int:
         """Threads to use: as told, or one for each core that this process may run on."""
         return self.threads if self.threads != "auto" else len(os.sched_getaffinity(0))
+
+    def gpu_memory(self) -> int | None:
+        """Bytes of GPU memory to use; None: as the GPU's free memory allows."""
+        return None if self.gpu.memory_gib == "auto" else int(self.gpu.memory_gib * 2**30)
 
 
 def load_settings(profile: str, overrides: Sequence[str] = (), options: dict[str, Any] | None = None) -> Settings:

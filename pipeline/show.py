@@ -51,13 +51,13 @@ def built(store: Store, report: Report, output: Path, seconds: float) -> None:
     )
 
 
-def answered(done: Done, output: Path, seconds: float) -> None:
-    """What a batch came to."""
+def answered(done: Done, output: Path, seconds: float, which: str) -> None:
+    """What a batch came to, and on which device and why."""
     out = Console(stderr=True, highlight=False, soft_wrap=True)
     rate = done.queries / max(seconds, 1e-9)
     where = f"{output.stem}.errors.csv" if output.suffix == ".csv" else "errors.parquet"
     bad = f", {done.errors:,} of them errors (see {where})" if done.errors else ""
-    out.print(f"{output}: {done.queries:,} queries{bad} in {seconds:.1f} s ({rate:,.0f}/s)", markup=False)
+    out.print(f"{output}: {done.queries:,} queries{bad} in {seconds:.1f} s ({rate:,.0f}/s) on {which}", markup=False)
 
 
 def arrivals(single: Single) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..kernels import answers as kernel
 from ..kernels.levels import NEVER
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
-from .answers import vertices_of
-from .engines import Arrivals
+from .asked import Answer
+from .engines import Engine
+from .query_file import Queries
 from .times import parse_departure
 
 
@@ -26,7 +26,7 @@ class Single:
     reached: list[tuple[int, str, str]]
 
 
-def one_query(store: Store, origin: str, at: str, to: str | None, algorithm: str) -> Single:
+def one_query(store: Store, engine: Engine, origin: str, at: str, to: str | None) -> Single:
     """Raises `HeadwayError` for an unknown stop, naming the nearest ids, and a departure outside the store."""
     departure = parse_departure(at)
     horizon = store.timetable.horizon
@@ -35,20 +35,18 @@ def one_query(store: Store, origin: str, at: str, to: str | None, algorithm: str
     if departure >= horizon:
         raise HeadwayError(f"--at {at} is second {departure}, outside the store's [0, {horizon}); go earlier")
     places = store.timetable.places
-    row = np.array([find_place(store, origin)])
-    wanted = None if to is None else find_place(store, to)
-    engine = Arrivals(store, algorithm)
-    targets = None if wanted is None else vertices_of(store, np.array([wanted]))
-    labels = engine(vertices_of(store, row), np.array([departure], np.int32), targets)
-    arrival = kernel.by_place(labels, places.offset, places.vertex)[0]
-    rows = np.flatnonzero(arrival != NEVER) if wanted is None else np.array([wanted])
-    rows = rows[np.argsort(arrival[rows], kind="stable")]
+    row = np.array([find_place(store, origin)], np.int32)
+    wanted = np.array([-1 if to is None else find_place(store, to)], np.int32)
+    query = Queries(np.zeros(1, np.int64), row, wanted, np.array([departure], np.int32))
+    (_, compute), *_ = engine.pieces(query, Answer("arrivals" if to is None else "od"))
+    arrival = compute().reshape(-1)
+    rows = np.arange(len(places.table)) if to is None else wanted
+    known = arrival != NEVER
+    rows, arrival = rows[known], arrival[known]
+    by_time = np.argsort(arrival, kind="stable")
+    rows, arrival = rows[by_time], arrival[by_time]
     ids, names = places.table["id"].take(rows).to_pylist(), places.table["name"].take(rows).to_pylist()
-    found = [
-        (int(second), name, title)
-        for second, name, title in zip(arrival[rows], ids, names, strict=True)
-        if second != NEVER
-    ]
+    found = [(int(second), name, title) for second, name, title in zip(arrival, ids, names, strict=True)]
     return Single(origin, departure, to, found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from headway.pipeline.settings import load_settings
 from headway.storage.store import Store
 from hypothesis import settings
 
+# Numba's CUDA simulator is for a whole process: `test_simulator.py` starts one.
+collect_ignore = [] if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" else ["simulator"]
 SHARED = Path(__file__).parents[2] / "shared"
 NEVER = 2**31 - 1
 

@@ -13,8 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from conftest import build
-from headway.pipeline.answers import Answer, Weights, answer, asked_for
-from headway.pipeline.engines import ALGORITHMS, Arrivals
+from headway.pipeline.answers import answer
+from headway.pipeline.asked import Answer, Weights, asked_for
+from headway.pipeline.cpu import CpuEngine
+from headway.pipeline.engines import ALGORITHMS, Engine
 from headway.pipeline.query import run_queries
 from headway.pipeline.query_file import Queries
 from headway.storage.errors import HeadwayError
@@ -50,12 +52,12 @@ def store(feed: Path) -> Store:
 
 
 @pytest.fixture(scope="module")
-def engine(store: Store) -> Arrivals:
-    return Arrivals(store)
+def engine(store: Store) -> CpuEngine:
+    return CpuEngine(store)
 
 
 @pytest.fixture
-def ask(store: Store, engine: Arrivals, tmp_path: Path):
+def ask(store: Store, engine: Engine, tmp_path: Path):
     """Answer queries, a path or the text of a CSV file, into a new output; returns its path."""
     count = iter(range(1000))
 
@@ -148,21 +150,21 @@ def test_algorithms_and_threads_write_the_same_bytes(ask, store: Store, kind: st
         for _ in range(300)
     )
     found = [
-        content(ask(text, kind, engine=Arrivals(store, name), threads=threads))
+        content(ask(text, kind, engine=CpuEngine(store, name), threads=threads))
         for name in sorted(ALGORITHMS)
         for threads in (1, 2)
     ]
     assert all(other == found[0] for other in found[1:])
 
 
-def test_pieces_do_not_show_in_the_answers(store: Store, engine: Arrivals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_do_not_show_in_the_answers(store: Store, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     places = np.arange(6, dtype=np.int32)
     queries = Queries(np.arange(6), places, places[::-1].copy(), np.full(6, 20_000, np.int32))
     for asked in (Answer("arrivals"), Answer("od"), Answer("reach", np.array([60, 6000], np.int32), Weights())):
         whole = pa.concat_tables(answer(store, engine, queries, asked, 1, lambda rows: None))
         for size in (1, 4, 5):
             for name, value in (("FEWEST", size), ("MOST", size), ("CELLS", size * 4)):
-                monkeypatch.setattr(f"headway.pipeline.answers.{name}", value)
+                monkeypatch.setattr(f"headway.pipeline.cpu.{name}", value)
             assert pa.concat_tables(answer(store, engine, queries, asked, 2, lambda rows: None)).equals(whole)
 
 
@@ -248,9 +250,11 @@ def test_killed_at_any_step(queries: Path, store: Store, tmp_path: Path) -> None
         home = Path(sys.argv[1])
         EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
         query_file.PART = 9
+        from headway.pipeline.cpu import CpuEngine
         from headway.pipeline.single import one_query  # what is compiled here is there in each fork
         from headway.storage.store import load
-        one_query(load(home / "town.store"), "A", "8:00", "B", "edge-profile")
+        town = load(home / "town.store")
+        one_query(town, CpuEngine(town), "A", "8:00", "B")
 
         def files(*names):
             found = {}

@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 from conftest import answers, build, real_feed
-from headway.pipeline.answers import vertices_of
-from headway.pipeline.engines import ALGORITHMS, DEFAULT, Arrivals
+from headway.pipeline.engines import ALGORITHMS, DEFAULT, Arrivals, vertices_of
 from headway.storage.store import Store
 from oracle import Oracle
 

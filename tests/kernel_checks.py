@@ -1,0 +1,50 @@
+"""What a GPU engine must get right, whatever runs its kernels: checked against the CPU's connection scan."""
+
+from __future__ import annotations
+
+import numpy as np
+from headway.pipeline.asked import Answer, Weights
+from headway.pipeline.cpu import CpuEngine
+from headway.pipeline.engines import Engine
+from headway.pipeline.query_file import Queries
+from headway.storage.store import Store
+
+CUTOFFS = np.array([600, 60, 0, 3600], np.int32)
+
+
+def results(engine: Engine, queries: Queries, asked: Answer) -> list[np.ndarray]:
+    """All that an engine finds, in order of the queries."""
+    found = [compute() for _, compute in engine.pieces(queries, asked)]
+    if asked.kind == "reach":
+        return [np.concatenate(column) for column in zip(*found, strict=True)]
+    return [np.concatenate(found)]
+
+
+def random_queries(store: Store, count: int, seed: int) -> Queries:
+    """Places of every kind and departures until nothing leaves any more; a third of them shortly after one another."""
+    rng = np.random.default_rng(seed)
+    places = len(store.timetable.places.table)
+    origin, destination = rng.integers(0, places, (2, count)).astype(np.int32)
+    last = min(store.timetable.horizon, int(store.connections.departure.max()) + 60)
+    departure = rng.integers(0, last, count).astype(np.int32)
+    for k in range(1, count):
+        if rng.random() < 0.3:
+            origin[k] = origin[k - 1]
+            departure[k] = max(0, departure[k - 1] - rng.integers(0, 400))
+    return Queries(np.arange(count), origin, destination, departure)
+
+
+def weights(store: Store) -> Weights:
+    """Two columns."""
+    rng = np.random.default_rng(5)
+    return Weights(("jobs", "beds"), rng.integers(-(2**40), 2**40, (len(store.stops), 2)), (0, 0))
+
+
+def assert_equal_to_scan(engine: Engine, store: Store, queries: Queries) -> None:
+    """All kinds of answers, bit for bit."""
+    scan = CpuEngine(store, "connection-scan")
+    asked = (Answer("arrivals"), Answer("od"), Answer("reach", CUTOFFS), Answer("reach", CUTOFFS, weights(store)))
+    for one in asked:
+        for found, expected in zip(results(engine, queries, one), results(scan, queries, one), strict=True):
+            assert found.dtype == expected.dtype
+            assert np.array_equal(found, expected), (one.kind, np.argwhere(found != expected)[:5])

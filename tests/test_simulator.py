@@ -1,0 +1,69 @@
+"""GPU kernels without a GPU: what the CUDA simulator runs, in a process of its own, and PTX from NVVM."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import connections_store
+from headway.cluster.devices import cuda_device
+
+pytest.importorskip("numba_cuda")
+
+
+def test_kernels_in_the_simulator() -> None:
+    """Which is chosen when Numba is imported."""
+    tests = Path(__file__).with_name("simulator")
+    options = ["-q", "-p", "no:xdist", "-o", "addopts=", "-o", f"pythonpath={tests.parent}"]
+    command = [sys.executable, "-m", "pytest", *options, str(tests)]
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+@pytest.mark.skipif(not cuda_device().trouble, reason="a GPU compiles its kernels itself")
+@pytest.mark.parametrize(("narrow", "walking"), list(product([True, False], repeat=2)))
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("kind", ["arrivals", "od", "reach"])
+def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every shape of the kernels compiles for the architecture that figures are measured on."""
+    from headway.kernels import batch, sectors
+    from headway.pipeline.asked import Answer
+    from headway.pipeline.gpu import host_arrays, query_arrays
+    from headway.pipeline.query_file import Queries
+    from numba import cuda, typeof, types
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
+    store = connections_store([(0, 1, 100, 2**22 if wide else 5)], 2)
+    assert (store.profile.word.dtype == np.uint64) == wide
+    one = np.zeros(1, np.int32)
+    asked = Answer(kind, np.array([60], np.int32) if kind == "reach" else one)
+    fixed = {name: typeof(array) for name, array in host_arrays(store).items()}
+    some = Queries(np.zeros(1, np.int64), one, one, one)
+    given = {name: typeof(array) for name, array in query_arrays(store, some, asked, one.view(np.uint32), one).items()}
+    word, sizes = fixed["word"].dtype, [types.uint32] * 4
+    lists = (fixed["index"], fixed["word"])
+    scratch, out, sums = types.uint32[::1], types.int32[:, ::1], types.int64[:, :, ::1]
+    kernel = batch.make(batch.Shape(narrow, wide, walking, kind))
+    ptx, _ = cuda.compile_ptx(
+        kernel.py_func,
+        types.void(
+            types.uint32, fixed["vertex_edge"], fixed["edge"], types.Array(word, 1, "C"), *sizes, *lists, word,
+            fixed["foot_offset"], fixed["foot"], fixed["place_offset"], fixed["place_vertex"], types.int32,
+            given["chain"], given["row"], given["leave"], given["limit"], given["source_offset"], given["source"],
+            given["target_offset"], given["target"], given["cutoffs"], given["weights"], scratch,
+            given["next_chain"], out, sums,
+        ),
+        cc=(9, 0),
+    )  # fmt: skip
+    assert ".target sm_90" in ptx
+    _, fill, _ = sectors.make(wide)
+    signature = types.void(types.Array(word, 1, "C"), *sizes, *lists, types.uint32, word, types.uint64[::1])
+    assert ".target sm_90" in cuda.compile_ptx(fill.py_func, signature, cc=(9, 0))[0]
