@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -21,3 +23,46 @@ def run_ahead(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iter
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
+
+
+def prefetched(items: Iterator[T], ahead: int) -> Iterator[T]:
+    """The same items, made on a thread of their own, up to so many before they are taken.
+
+    What the items raise is raised here; when no more are taken, no more are made.
+    """
+    made: Queue[tuple[bool, Any]] = Queue(ahead)
+    unwanted = Event()
+
+    def put(what: tuple[bool, Any]) -> None:
+        while not unwanted.is_set():
+            try:
+                made.put(what, timeout=0.1)
+                return
+            except Full:
+                continue
+
+    def make() -> None:
+        error = None
+        try:
+            for item in items:
+                put((True, item))
+                if unwanted.is_set():
+                    break
+        except BaseException as raised:
+            error = raised
+        put((False, error))
+
+    maker = Thread(target=make, daemon=True)
+    maker.start()
+    try:
+        while True:
+            more, item = made.get()
+            if more:
+                yield item
+            elif item is None:
+                return
+            else:
+                raise item
+    finally:
+        unwanted.set()
+        maker.join()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date as Date
 from datetime import datetime
 from os import PathLike
@@ -22,7 +22,7 @@ from .build import build_feeds
 from .device import DEVICES, open_engine
 from .engines import ALGORITHMS, DEFAULT, Piece
 from .gtfs.report import Report
-from .progress import Steps
+from .progress import Counter, Steps, in_notebook
 from .query_file import Queries
 from .settings import Settings, load_settings
 from .single import find_place
@@ -48,12 +48,13 @@ def build(
     subtrips: Literal["none", "sqrt-trip", "sqrt-mean"] = "none",
     strict: bool = False,
     threads: int | None = None,
-    quiet: bool = True,
+    quiet: bool | None = None,
 ) -> Store:
     """Build a store in memory from GTFS zips or folders; `store.save(path)` keeps it.
 
     `date` is the store's first, `YYYY-MM-DD`; `walk_radius` metres, `walk_speed` metres a second. What was left
-    out of the feeds is in `store.facts["dropped"]`. Raises `HeadwayError` in one line for wrong input.
+    out of the feeds is in `store.facts["dropped"]`. Progress is shown in a notebook, and elsewhere with
+    `quiet=False`. Raises `HeadwayError` in one line for wrong input.
     """
     many = [feeds] if isinstance(feeds, str | PathLike) else list(feeds)
     options = {
@@ -73,7 +74,7 @@ def build(
         raise HeadwayError(f"date {date!r} is no date; write YYYY-MM-DD") from None
     if not many:
         raise HeadwayError("no feed given; name a GTFS zip or folder")
-    with Steps(quiet) as steps:
+    with Steps(not in_notebook() if quiet is None else quiet) as steps:
         return build_feeds([Path(feed) for feed in many], day, settings, Report(strict=strict, announce=steps))
 
 
@@ -82,7 +83,8 @@ class Engine:
 
     `origins` and `departures` are as long as each other, or one value for all. Origins are ids of stops or
     stations; departures are `"8:05"`, `"08:05:30"` or seconds. An id that the store lacks raises `HeadwayError`
-    naming the nearest ones, and so does a departure outside `[0, horizon)`.
+    naming the nearest ones, and so does a departure outside `[0, horizon)`. Progress of what takes more than a
+    second is shown in a notebook, and elsewhere with `quiet=False`.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Engine:
         device: Literal["auto", "cpu", "cuda"] = "auto",
         algorithm: str = DEFAULT,
         threads: int | None = None,
+        quiet: bool | None = None,
     ) -> None:
         if device not in DEVICES:
             raise HeadwayError(f"device {device!r}; there are {', '.join(DEVICES)}")
@@ -99,6 +102,7 @@ class Engine:
         self.store = store
         self._engine, self.device = open_engine(store, device, algorithm, Settings())
         self._threads = threads or Settings().thread_count()
+        self._quiet = not in_notebook() if quiet is None else quiet
         self._known: dict[str, int] = {}
 
     def arrivals(self, origins: Ids, departures: Departures) -> np.ndarray:
@@ -107,12 +111,14 @@ class Engine:
         stops = self.store.timetable.places.stops
         out = np.empty((len(queries), stops), np.int32)
 
-        def work(piece: Piece) -> None:
+        def work(piece: Piece) -> int:
             some, compute = piece
             out[some.query_id] = compute()[:, :stops]
+            return len(some)
 
-        for _ in run_ahead(work, self._engine.pieces(queries, Answer("arrivals")), self._threads):
-            pass
+        with self._counter(len(queries)) as counter:
+            for count in run_ahead(work, self._engine.pieces(queries, Answer("arrivals")), self._threads):
+                counter.advance(count)
         return out
 
     def table(self, origins: Ids, departures: Departures) -> pd.DataFrame:
@@ -154,10 +160,15 @@ class Engine:
         return self._answer(self._queries(origins, departures), Answer("reach", seconds, found))
 
     def _answer(self, queries: Queries, asked: Answer) -> pd.DataFrame:
-        tables: Iterator[pa.Table] = answer(
-            self.store, self._engine, queries, asked, self._threads, lambda queries: None
-        )
+        with self._counter(len(queries)) as counter:
+            tables = list(answer(self.store, self._engine, queries, asked, self._threads, counter.advance))
         return pa.concat_tables([asked.schema.empty_table(), *tables]).to_pandas()
+
+    def _counter(self, queries: int) -> Counter:
+        """What takes a moment needs no bar."""
+        counter = Counter("queries", self._quiet, f"queries on {self.device}", patience=1.0)
+        counter.start(queries)
+        return counter
 
     def _queries(self, origins: Ids, departures: Departures, destinations: Ids | None = None) -> Queries:
         origin, to, leave = _as_list(origins), _as_list(destinations), _as_list(departures)

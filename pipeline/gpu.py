@@ -62,9 +62,9 @@ class GpuEngine:
         self._groups, self._bits, self._slots = self._sectors(needed)
         needed += self._groups.nbytes
         self._left = self._memory - needed
-        self._buffers: SimpleQueue[_Buffer] = SimpleQueue()
+        self._buffers: SimpleQueue[Buffer] = SimpleQueue()
         for _ in range(BUFFERS):
-            self._buffers.put(_Buffer())
+            self._buffers.put(Buffer())
 
     def pieces(self, queries: Queries, asked: Answer) -> Iterator[Piece]:
         """Queries in pieces, each with the call that gives its results, computed a block ahead."""
@@ -135,11 +135,20 @@ class GpuEngine:
     def _compute(self, some: Queries, asked: Answer) -> Result:
         buffer = self._buffers.get()
         try:
-            return self._launch(some, asked, buffer)
+            run, out, sums = self.prepared(some, asked, buffer)
+            run()
+            found, totals = buffer.to_host(out, sums)
         finally:
             self._buffers.put(buffer)
+        if asked.kind == "reach":
+            return found, totals if asked.weights.names else np.empty((*found.shape, 0), np.int64)
+        return found[:, 0] if asked.kind == "od" else found
 
-    def _launch(self, some: Queries, asked: Answer, buffer: _Buffer) -> Result:
+    def prepared(self, some: Queries, asked: Answer, buffer: Buffer) -> tuple[Callable[[], None], Any, Any]:
+        """Queries sent to the device: the call that launches the kernel, and the arrays that it fills there.
+
+        int32[queries, columns] and int64[queries, columns, weights], as `Result` of the kind.
+        """
         store, lists, arrays = self._store, self._store.profile, self._arrays
         order, begin = chains(some.origin, some.departure)
         host = query_arrays(store, some.take(order), asked, begin, order)
@@ -158,18 +167,20 @@ class GpuEngine:
         launch = kernel_of(shape)[blocks, threads, stream, shared]
         if not warp.SIMULATED:
             launch.pre_launch_callbacks.append(lambda kernel, _: _allow_shared(kernel, shared))
-        launch(
-            np.uint32(store.timetable.vertices), arrays["vertex_edge"], arrays["edge"], self._groups,
-            *_unsigned(self._bits, self._slots, lists.slot, lists.slots), arrays["index"], arrays["word"], self._shift,
-            arrays["foot_offset"], arrays["foot"], arrays["place_offset"], arrays["place_vertex"],
-            np.int32(WIDTHS[self._walking]), sent["chain"], sent["row"], sent["leave"], sent["limit"],
-            sent["source_offset"], sent["source"], sent["target_offset"], sent["target"], sent["cutoffs"],
-            sent["weights"], scratch, sent["next_chain"], out, sums,
-        )  # fmt: skip
-        found, totals = buffer.to_host(out, sums)
-        if asked.kind == "reach":
-            return found, totals if asked.weights.names else np.empty((*found.shape, 0), np.int64)
-        return found[:, 0] if asked.kind == "od" else found
+        zero = np.zeros(1, np.uint32)
+
+        def run() -> None:
+            sent["next_chain"].copy_to_device(zero, stream=stream)
+            launch(
+                np.uint32(store.timetable.vertices), arrays["vertex_edge"], arrays["edge"], self._groups,
+                *_unsigned(self._bits, self._slots, lists.slot, lists.slots), arrays["index"], arrays["word"],
+                self._shift, arrays["foot_offset"], arrays["foot"], arrays["place_offset"], arrays["place_vertex"],
+                np.int32(WIDTHS[self._walking]), sent["chain"], sent["row"], sent["leave"], sent["limit"],
+                sent["source_offset"], sent["source"], sent["target_offset"], sent["target"], sent["cutoffs"],
+                sent["weights"], scratch, sent["next_chain"], out, sums,
+            )  # fmt: skip
+
+        return run, out, sums
 
 
 def host_arrays(store: Store) -> dict[str, np.ndarray]:
@@ -220,7 +231,7 @@ def query_arrays(
     }
 
 
-class _Buffer:
+class Buffer:
     """Device and pinned host memory of one block of queries, kept from one to the next, and its stream."""
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""How far a long job is: a bar on a terminal, a plain line every few seconds elsewhere, or silence."""
+"""How far a long job is: a bar on a terminal or in a notebook, a plain line now and then elsewhere, or silence."""
 
 from __future__ import annotations
 
+import importlib.util
 import time
 
 from rich.console import Console
@@ -10,12 +11,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 PLAIN_EVERY = 3.0
 
 
+def in_notebook() -> bool:
+    """Whether somebody watches in a notebook."""
+    return Console().is_jupyter
+
+
+def _moves(console: Console) -> bool:
+    """Whether what is shown can be changed in place; in a notebook, Rich needs ipywidgets for that."""
+    return console.is_terminal or (console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None)
+
+
 class Steps:
     """Names the step at work; for jobs whose length is not known."""
 
     def __init__(self, quiet: bool) -> None:
         self._console = Console(stderr=True, quiet=quiet)
-        self._status = self._console.status("") if self._console.is_terminal and not quiet else None
+        self._status = self._console.status("") if _moves(self._console) and not quiet else None
         self._spoken = time.monotonic()
 
     def __enter__(self) -> Steps:
@@ -37,10 +48,11 @@ class Steps:
 
 
 class Counter:
-    """Counts rows done; `start` tells of how many. A bar is called `title`."""
+    """Counts rows done; `start` tells of how many. A bar is called `title`, and comes after `patience` seconds."""
 
-    def __init__(self, what: str, quiet: bool, title: str = "") -> None:
+    def __init__(self, what: str, quiet: bool, title: str = "", patience: float = 0.0) -> None:
         self._console = Console(stderr=True, quiet=quiet)
+        self._patience, self._plain = patience, not _moves(self._console)
         self._what, self._total, self._done = what, 0, 0
         self._began = self._spoken = time.monotonic()
         self._bar = Progress(
@@ -50,12 +62,13 @@ class Counter:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self._console,
-            disable=quiet or not self._console.is_terminal,
+            disable=quiet or self._plain,
         )
         self._task = self._bar.add_task(title or what, total=None)
 
     def __enter__(self) -> Counter:
-        self._bar.start()
+        if self._patience == 0:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,7 +84,9 @@ class Counter:
         self._done += rows
         self._bar.advance(self._task, rows)
         now = time.monotonic()
-        if not self._console.is_terminal and now - self._spoken > PLAIN_EVERY:
+        if not self._bar.live.is_started and self._patience < now - self._began:
+            self._bar.start()
+        if self._plain and now - self._spoken > PLAIN_EVERY:
             rate = self._done / max(1e-9, now - self._began)
             self._console.print(f"{self._done:,} of {self._total:,} {self._what}, {rate:,.0f}/s", highlight=False)
             self._spoken = now

@@ -19,12 +19,14 @@ import pyarrow.parquet as pq
 from ..storage.errors import HeadwayError
 from ..storage.folder import exchange, locked
 from ..storage.store import Store
+from .ahead import prefetched
 from .answers import answer
 from .asked import Answer
 from .engines import Engine
 from .query_file import ERRORS, open_queries
 
 JOB = "job.json"
+AHEAD = 2  # tables that are computed while one is written
 PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet")
 # What lies in an unfinished folder; one without a job is left by a run that was stopped at its very end.
 OURS = re.compile(r"((part|errors)-[0-9]{5,}\.parquet|errors\.(parquet|csv)|answers\.csv|job\.json)(\.tmp)?")
@@ -70,17 +72,31 @@ def run_queries(
     file = open_queries(queries, asked.kind == "od")
     with _job_folder(output, job, resume, overwrite) as folder:
         started(file.rows)
+
+        def parts() -> Iterator[tuple[int, pa.Table | None]]:
+            """Of each part its number and errors, then its answers unless they are there, then None."""
+            for number, (good, errors) in enumerate(file.parts(store, asked.kind == "od")):
+                if strict and len(errors):
+                    raise HeadwayError(f"{queries}: {errors['error'][0].as_py()}; mend it, or leave out --strict")
+                yield number, errors
+                if not _part(folder, number).exists():
+                    for table in answer(store, engine, good, asked, threads, advance):
+                        yield number, table
+                else:
+                    advance(len(good))
+                advance(len(errors))
+                yield number, None
+
         count = 0
-        for number, (good, errors) in enumerate(file.parts(store, asked.kind == "od")):
-            if strict and len(errors):
-                raise HeadwayError(f"{queries}: {errors['error'][0].as_py()}; mend it, or leave out --strict")
-            part = folder / f"part-{number:05}.parquet"
+        computed = prefetched(parts(), AHEAD)
+        for number, errors in computed:
+            assert errors is not None
             _write(folder / f"errors-{number:05}.parquet", ERRORS, iter([errors]))
-            if not part.exists():
-                _write(part, asked.schema, answer(store, engine, good, asked, threads, advance))
+            tables = (table for _, table in iter(computed.__next__, (number, None)) if table is not None)
+            if not _part(folder, number).exists():
+                _write(_part(folder, number), asked.schema, tables)
             else:
-                advance(len(good))
-            advance(len(errors))
+                assert not list(tables)
             count += len(errors)
         pieces = [pq.read_table(piece) for piece in sorted(folder.glob("errors-*.parquet"))]
         _write(folder / "errors.parquet", ERRORS, iter(pieces))
@@ -112,6 +128,10 @@ def check_output(output: Path, overwrite: bool) -> None:
         strangers = sorted(file.name for file in output.iterdir() if not PUBLISHED.fullmatch(file.name))
         if strangers:
             raise HeadwayError(f"{output} also holds {strangers[0]!r}; it is not replaced: name another output")
+
+
+def _part(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:05}.parquet"
 
 
 def _partial(output: Path) -> Path:
