@@ -14,230 +14,46 @@ who leaves later does, so labels stay and only improvements spread (as in range 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from numba import cuda, int32, int64, uint32, uint64
 
-from . import device_answers, device_labels, sectors, warp
-from .device_labels import NEVER
-from .warp import WIDTH, device
-
-THREADS = 384  # of a block; four blocks of them, of 40 registers each, fill a multiprocessor
-REGISTERS = 40
-QUEUE = 704  # vertices of a round; what doesn't fit waits for the next
-SHARE = 8  # vertices of a round that a warp takes at least
-NOBODY = uint32(0xFFFFFFFF)
-EPOCH = 0xFFFE  # seconds of an epoch
-# Words of shared memory for what a block agrees on; registers are scarce. Of three counters (each of queued vertices
-# and of the earliest label left) one is read in a round, one filled, one reset.
-CONTROL = 16
-WORK, COUNT, LEFT, BEYOND, AIM, BASE, EPOCHS, LIMIT, SETTLED, OPEN, ADVANCED, QUERY = (
-    0,
-    1,
-    4,
-    7,
-    8,
-    9,
-    10,
-    11,
-    12,
-    13,
-    14,
-    15,
+from . import block, device_answers, frontier, sectors, warp
+from .block import (
+    ADVANCED,
+    AIM,
+    BASE,
+    BEYOND,
+    CONTROL,
+    COUNT,
+    EPOCHS,
+    LEFT,
+    LIMIT,
+    NOBODY,
+    OPEN,
+    QUERY,
+    SETTLED,
+    WORK,
+    Shape,
 )
+from .device_labels import NEVER
+from .warp import WIDTH
 
-
-@dataclass(frozen=True)
-class Shape:
-    """What a kernel is compiled for: labels of 16 bits, profile words of 64, footpaths, the kind of answer."""
-
-    narrow: bool
-    wide: bool
-    walking: bool
-    answer: str
-
-
-def set_words(vertices: int) -> int:
-    """Words of a set of vertices."""
-    return (vertices + 31) // 32
-
-
-def shared_bytes(narrow: bool, vertices: int, threads: int) -> int:
-    """Shared memory that a block needs."""
-    return 4 * (CONTROL + 2 * QUEUE + 4 * threads + ((vertices + 1) // 2 + 2 * set_words(vertices) if narrow else 0))
-
-
-def scratch_words(narrow: bool, vertices: int) -> int:
-    """Device memory that a block needs, in words of 4 bytes."""
-    return vertices + (0 if narrow else 2 * set_words(vertices))
+REGISTERS = 40  # of a thread: as many as 1,536 threads of a multiprocessor can have
+SHARE = 8  # vertices of a round that a warp takes at least
 
 
 def make(shape: Shape):
-    """The kernel of a shape, compiled when it is called; `pipeline.gpu` tells of its arguments."""
+    """The kernel of a shape, compiled when it is called.
+
+    Of its arguments, those of a store are those of `pipeline.gpu.host_arrays`, those of queries of `query_arrays`;
+    `groups`, `bits` and `slots` those of `sectors`; `width` the seconds of a bucket; `per_warp` 65,535 over the
+    warps of a block (to divide costs 40 instructions a round); `scratch` what `block.scratch_words` says for each
+    block; `out` and `sums` the answers. Blocks are as many as one likes, threads of a block a multiple of 32.
+    """
     lookup, _, _ = sectors.make(shape.wide)
-    unknown, get, lower, load = device_labels.make(shape.narrow)
-    narrow, walking = shape.narrow, shape.walking
+    narrow, walking, queue = shape.narrow, shape.walking, block.QUEUE
+    second_of, may_lower, relax, push, put, next_counter, refill, advance, clear, next_epoch = frontier.make(narrow)
     least_share = uint32(min(WIDTH, SHARE))
-
-    @device
-    def kept(vertices, v):
-        """Where in device memory the label of an earlier epoch is."""
-        return uint64(uint64(cuda.blockIdx.x) * uint64(vertices) + uint64(v))
-
-    @device
-    def second_of(labels, scratch, vertices, control, v):
-        """A label as a second of the store's clock, or `NEVER`."""
-        label = get(labels, v)
-        if label == unknown:
-            return int32(NEVER)
-        if narrow and label == 0 and control[EPOCHS]:
-            return int32(scratch[kept(vertices, v)])
-        return int32(int32(control[BASE]) + label)
-
     write = device_answers.make(shape.answer, second_of)
-
-    @device
-    def may_lower(labels, control, v, second):
-        """Whether an arrival at v at that second, or later, can be an improvement, or one beyond this epoch."""
-        label = get(labels, v)
-        return second <= int32(control[LIMIT]) and (
-            max(int32(second - int32(control[BASE])), int32(0)) < label or label == unknown
-        )
-
-    @device
-    def relax(labels, sets, words, control, v, reached):
-        """A vertex is reached at a second: lower its label and put it into a set.
-
-        Whether it must be queued: its bucket is open, and it was not in the near set.
-        """
-        if reached > int32(control[LIMIT]):
-            return False
-        label = int32(reached - int32(control[BASE]))
-        if label >= unknown:
-            control[BEYOND] = uint32(1)
-            return False
-        if not lower(labels, v, label):
-            return False
-        near = label < int32(control[OPEN])
-        bit = uint32(uint32(1) << uint32(v & uint32(31)))
-        w = uint32(uint32(v >> uint32(5)) + (uint32(0) if near else words))
-        return uint32(cuda.atomic.or_(sets, w, bit) & bit) == uint32(0) and near
-
-    @device
-    def push(queues, control, turn, votes, fresh, v):
-        """Queue for the next round the vertices of a warp's lanes that are `fresh`, as `votes` says.
-
-        What finds no room stays in its set.
-        """
-        if votes:
-            at = int32(0)
-            if uint32(cuda.threadIdx.x % WIDTH) == uint32(0):
-                at = int32(cuda.atomic.add(control, next_counter(turn), uint32(cuda.popc(votes))))
-            at = uint32(warp.pick(at, 0) + warp.before(votes))
-            if fresh and at < uint32(QUEUE):
-                queues[uint32(next_queue(turn) + at)] = v
-
-    @device
-    def put(queues, control, counter, begin, v):
-        """Queue one vertex, in code that the lanes of a warp don't run together."""
-        at = uint32(cuda.atomic.add(control, counter, uint32(1)))
-        if at < uint32(QUEUE):
-            queues[uint32(begin + at)] = v
-
-    @device
-    def next_counter(turn):
-        """Where a round counts what it queues; turns are 0 to 5, for three counters and two queues."""
-        return uint32(uint32(COUNT) + uint32(turn + uint32(1)) % uint32(3))
-
-    @device
-    def next_queue(turn):
-        return uint32(0) if turn & uint32(1) else uint32(QUEUE)
-
-    @device
-    def refill(sets, queues, control, counter, begin, size, words):
-        """Queue the near set, after more was pushed than a queue takes."""
-        w = uint32(cuda.threadIdx.x)
-        while w < words:
-            bits = load(sets, w)
-            while bits:
-                put(queues, control, counter, begin, uint32((w << uint32(5)) + uint32(cuda.ffs(bits) - 1)))
-                bits = uint32(bits & uint32(bits - uint32(1)))
-            w = uint32(w + size)
-
-    @device
-    def advance(labels, sets, queues, control, turn, size, words):
-        """Queue the vertices of the far set whose bucket has opened; LEFT becomes the earliest label of the others."""
-        settled_until, open_until = int32(control[SETTLED]), int32(control[OPEN])
-        least = int32(NEVER)
-        counter, begin = next_counter(turn), next_queue(turn)
-        w = uint32(cuda.threadIdx.x)
-        while w < words:
-            left = load(sets, uint32(words + w))
-            if left:
-                stay, near = left, uint32(0)
-                while left:
-                    b = uint32(cuda.ffs(left) - 1)
-                    left = uint32(left & uint32(left - uint32(1)))
-                    v = uint32((w << uint32(5)) + b)
-                    label = get(labels, v)
-                    if label >= open_until:
-                        least = min(least, label)
-                    else:
-                        one = uint32(uint32(1) << b)
-                        stay = uint32(stay ^ one)
-                        if label >= settled_until:  # else it was lowered, and relaxed, within the last bucket
-                            near = uint32(near | one)
-                            put(queues, control, counter, begin, v)
-                sets[uint32(words + w)] = stay
-                if near:
-                    sets[w] = near
-            w = uint32(w + size)
-        if least != NEVER:
-            cuda.atomic.min(control, uint32(counter + uint32(LEFT - COUNT)), uint32(least))
-
-    @device
-    def clear(labels, sets, size, label_words, words):
-        """No label, nobody waits."""
-        i = uint32(cuda.threadIdx.x)
-        while i < label_words:
-            labels[i] = NOBODY if narrow else uint32(NEVER)
-            i = uint32(i + size)
-        i = uint32(cuda.threadIdx.x)
-        while i < uint32(words + words):
-            sets[i] = uint32(0)
-            i = uint32(i + size)
-
-    @device
-    def next_epoch(labels, scratch, sets, control, size, label_words, words, vertices):
-        """Keep what is settled as seconds, and let all of it wait to be relaxed again from a later base."""
-        base, epochs = int32(control[BASE]), control[EPOCHS]
-        w = uint32(cuda.threadIdx.x)
-        while w < words:
-            found = uint32(0)
-            for b in range(32):
-                v = uint32((w << uint32(5)) + uint32(b))
-                if v < vertices:
-                    label = get(labels, v)
-                    if label != unknown:
-                        if label or not epochs:
-                            scratch[kept(vertices, v)] = uint32(base + label)
-                        found = uint32(found | uint32(uint32(1) << uint32(b)))
-            sets[w] = found
-            sets[uint32(words + w)] = uint32(0)
-            w = uint32(w + size)
-        cuda.syncthreads()
-        i = uint32(cuda.threadIdx.x)
-        while i < label_words:
-            pair = labels[i]
-            low = uint32(0xFFFF) if uint32(pair & uint32(0xFFFF)) == uint32(0xFFFF) else uint32(0)
-            high = uint32(0xFFFF0000) if uint32(pair >> uint32(16)) == uint32(0xFFFF) else uint32(0)
-            labels[i] = uint32(low | high)
-            i = uint32(i + size)
-        if cuda.threadIdx.x == 0:
-            control[BASE] = uint32(base + EPOCH)
-            control[EPOCHS] = uint32(epochs + uint32(1))
-            control[BEYOND] = uint32(0)
-            control[SETTLED] = uint32(0)
 
     @cuda.jit(**({} if warp.SIMULATED else {"max_registers": REGISTERS}))
     def kernel(
@@ -257,6 +73,7 @@ def make(shape: Shape):
         place_offset,
         place_vertex,
         width,
+        per_warp,
         chain,
         row,
         leave,
@@ -278,10 +95,10 @@ def make(shape: Shape):
         words = uint32((vertices + uint32(31)) >> uint32(5))
         shared = cuda.shared.array(0, uint32)
         control = shared[:CONTROL]
-        queues = shared[CONTROL : CONTROL + 2 * QUEUE]
+        queues = shared[CONTROL : CONTROL + 2 * queue]
         if narrow:
             label_words = uint32((vertices + uint32(1)) >> uint32(1))
-            labels = shared[CONTROL + 2 * QUEUE :]
+            labels = shared[CONTROL + 2 * queue :]
             sets = labels[label_words:]
             gathered = sets[words + words + this_warp * 4 * WIDTH :]
         else:
@@ -289,7 +106,7 @@ def make(shape: Shape):
             mine = int64(cuda.blockIdx.x) * (vertices + words + words)
             labels = scratch[mine : mine + vertices]
             sets = scratch[mine + vertices : mine + vertices + words + words]
-            gathered = shared[CONTROL + 2 * QUEUE + this_warp * 4 * WIDTH :]
+            gathered = shared[CONTROL + 2 * queue + this_warp * 4 * WIDTH :]
         while True:
             cuda.syncthreads()
             if tid == 0:
@@ -298,10 +115,10 @@ def make(shape: Shape):
             if int32(control[WORK]) >= int32(chain.size - 1):
                 break
             q = chain[control[WORK]]
-            first = True
+            begun = False
             while q < chain[control[WORK] + uint32(1)]:
                 # After more than one epoch the labels are of no use to the next query.
-                anew = first or control[EPOCHS] != uint32(0)
+                anew = not begun or control[EPOCHS] != uint32(0)
                 cuda.syncthreads()
                 if anew:
                     clear(labels, sets, size, label_words, words)
@@ -358,7 +175,7 @@ def make(shape: Shape):
                             control[AIM] = uint32(NEVER)
                             control[ADVANCED] = uint32(1) if advanced else uint32(0)
                             if not advanced:
-                                control[next_counter(turn)] = uint32(QUEUE + 1)
+                                control[next_counter(turn)] = uint32(queue + 1)
                         cuda.syncthreads()
                         if advanced:
                             if int64(int32(control[BASE])) + settled_until > int32(control[LIMIT]):
@@ -378,8 +195,8 @@ def make(shape: Shape):
                     else:
                         if tid == 0:
                             control[ADVANCED] = uint32(0)
-                        now_queue = uint32(QUEUE) if turn & uint32(1) else uint32(0)
-                        if waiting > uint32(QUEUE):
+                        now_queue = uint32(queue) if turn & uint32(1) else uint32(0)
+                        if waiting > uint32(queue):
                             cuda.syncthreads()
                             if tid == 0:
                                 control[now_counter] = uint32(0)
@@ -387,11 +204,11 @@ def make(shape: Shape):
                             refill(sets, queues, control, now_counter, now_queue, size, words)
                             cuda.syncthreads()
                             waiting = control[now_counter]
-                            if waiting > uint32(QUEUE):
-                                waiting = uint32(QUEUE)
+                            if waiting > uint32(queue):
+                                waiting = uint32(queue)
                                 if tid == 0:
-                                    cuda.atomic.add(control, next_counter(turn), uint32(QUEUE + 1))
-                        share = max(least_share, uint32(uint32(waiting + warps - uint32(1)) // warps))
+                                    cuda.atomic.add(control, next_counter(turn), uint32(queue + 1))
+                        share = max(least_share, uint32(uint32(uint32(waiting * per_warp) >> uint32(16)) + uint32(1)))
                         share = min(share, uint32(WIDTH))
                         begin = uint32(this_warp * share)
                         while begin < waiting:
@@ -506,6 +323,6 @@ def make(shape: Shape):
                 )
                 cuda.syncthreads()
                 q = uint32(q + uint32(1))
-                first = False
+                begun = True
 
     return kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from numba import cuda, int32, int64, uint32
 
@@ -19,15 +18,6 @@ def together():
     """Wait for all lanes, and see what they wrote."""
     if not SIMULATED:
         cuda.syncwarp(ALL)
-
-
-@device
-def pause(nanoseconds):
-    """Leave the multiprocessor to other warps for about so long."""
-    if SIMULATED:
-        time.sleep(0)
-    else:
-        cuda.nanosleep(uint32(nanoseconds))
 
 
 @device

@@ -30,4 +30,9 @@ def open_engine(store: Store, device: str, algorithm: str, settings: Settings) -
         return CpuEngine(store, algorithm), f"cpu: {trouble}"
     from .gpu import GpuEngine  # a CPU does without CUDA packages
 
-    return GpuEngine(store, settings.gpu_memory()), f"cuda: {found.name}"
+    try:
+        return GpuEngine(store, settings.gpu_memory()), f"cuda: {found.name}"
+    except HeadwayError as error:
+        if device == "cuda":
+            raise
+        return CpuEngine(store, algorithm), f"cpu: {error}"

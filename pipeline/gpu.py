@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 from numba import cuda
+from numba.cuda.cudadrv import error as cuda_error
 
 from ..kernels import batch, sectors, warp
-from ..kernels.batch import Shape
+from ..kernels.block import Shape, scratch_words, shared_bytes
+from ..kernels.device_labels import NEVER
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .ahead import run_ahead
@@ -29,6 +33,15 @@ BLOCKS = 16  # of a multiprocessor at most
 MULTIPROCESSOR = 1536  # threads that its registers are enough for
 HOST = 2**28  # bytes of arrivals that a buffer brings to the host at once
 PIECE = 2**19  # cells of arrivals that are made into a table at once
+
+# The simulator knows fewer.
+CUDA_ERRORS = tuple(
+    kind
+    for name in ("CudaDriverError", "CudaSupportError", "NvvmSupportError")
+    if (kind := getattr(cuda_error, name, None)) is not None
+)
+# One query needs one block; that is no reason to warn of low occupancy.
+warnings.filterwarnings("ignore", message="Grid size .* low occupancy")
 
 # Launching is by subscript, which type checkers don't know of CUDA kernels.
 kernel_of: Callable[[Shape], Any] = cache(batch.make)
@@ -51,20 +64,20 @@ class GpuEngine:
         self._walking = len(store.timetable.footpaths.to) > 0
         self._wide = lists.word.dtype == np.uint64
         self._processors, per_block, per_processor = _limits()
-        fits = batch.shared_bytes(True, vertices, 1024) <= per_block
+        fits = shared_bytes(True, vertices, 1024) <= per_block
         self._narrow = fits if narrow is None else narrow
-        alone = batch.shared_bytes(self._narrow, vertices, 0) + 1024  # the driver keeps 1 KiB of a block's for itself
+        alone = shared_bytes(self._narrow, vertices, 0) + 1024  # the driver keeps 1 KiB of a block's for itself
         self._per_processor = int(np.clip((per_processor - 16 * MULTIPROCESSOR) // alone, 1, BLOCKS))
         host = host_arrays(store)
-        needed = sum(array.nbytes for array in host.values()) + self._scratch_bytes(1)
+        needed = sum(array.nbytes for array in host.values())
         self._need(needed)
-        self._arrays = {name: cuda.to_device(array) for name, array in host.items()}
-        self._groups, self._bits, self._slots = self._sectors(needed)
-        needed += self._groups.nbytes
-        self._left = self._memory - needed
         self._buffers: SimpleQueue[Buffer] = SimpleQueue()
-        for _ in range(BUFFERS):
-            self._buffers.put(Buffer())
+        with _troubles():
+            self._arrays = {name: cuda.to_device(array) for name, array in host.items()}
+            self._groups, self._bits, self._slots = self._sectors(needed)
+            for _ in range(BUFFERS):
+                self._buffers.put(Buffer())
+        self._left = self._memory - needed - self._groups.nbytes
 
     def pieces(self, queries: Queries, asked: Answer) -> Iterator[Piece]:
         """Queries in pieces, each with the call that gives its results, computed a block ahead."""
@@ -80,14 +93,20 @@ class GpuEngine:
                 yield block.take(part), lambda part=part, result=result: result[part]
 
     def _block(self, asked: Answer) -> int:
-        """Queries of a launch: what the memory left over holds, twice."""
+        """Queries of a launch. Of a buffer's part of the memory half is for answers, half for what blocks work with."""
         columns = self._columns(asked)
         each = 4 * columns + 8 * columns * len(asked.weights.names) + 64
-        size = (self._left - self._scratch_bytes(1)) // BUFFERS // each
+        weights = 8 * self._store.timetable.places.stops * len(asked.weights.names)
+        half = self._half()
+        if half < max(each, self._scratch_bytes(1) + weights):
+            self._need(self._memory - self._left + 2 * BUFFERS * max(each, self._scratch_bytes(1) + weights))
+        size = half // each
         if asked.kind == "arrivals":
-            size = min(size, HOST // each)
-        self._need(self._memory if size >= 1 else self._memory + 1)
-        return int(min(size, PART))
+            size = min(size, max(1, HOST // each))
+        return min(size, PART)
+
+    def _half(self) -> int:
+        return self._left // BUFFERS // 2
 
     def _columns(self, asked: Answer) -> int:
         return {"arrivals": len(self._store.timetable.places.table), "od": 1, "reach": len(asked.cutoffs)}[asked.kind]
@@ -100,7 +119,7 @@ class GpuEngine:
             )
 
     def _scratch_bytes(self, blocks: int) -> int:
-        return 4 * blocks * batch.scratch_words(self._narrow, self._store.timetable.vertices)
+        return 4 * blocks * scratch_words(self._narrow, self._store.timetable.vertices)
 
     def _sectors(self, needed: int) -> tuple[Any, int, int]:
         """Sectors of the widest slots in which few departures find no room, within half of the memory left."""
@@ -135,9 +154,10 @@ class GpuEngine:
     def _compute(self, some: Queries, asked: Answer) -> Result:
         buffer = self._buffers.get()
         try:
-            run, out, sums = self.prepared(some, asked, buffer)
-            run()
-            found, totals = buffer.to_host(out, sums)
+            with _troubles():
+                run, out, sums = self.prepared(some, asked, buffer)
+                run()
+                found, totals = buffer.to_host(out, sums)
         finally:
             self._buffers.put(buffer)
         if asked.kind == "reach":
@@ -155,11 +175,11 @@ class GpuEngine:
         shape = Shape(self._narrow, self._wide, self._walking, asked.kind)
         count = len(begin) - 1
         blocks = min(count, self._processors * self._per_processor)
-        blocks = max(1, min(blocks, (self._left // BUFFERS // 2) // self._scratch_bytes(1)))
+        blocks = max(1, min(blocks, self._half() // self._scratch_bytes(1)))
         # As many threads as a multiprocessor's registers are enough for, shared by its blocks.
         busy = -(-blocks // self._processors)
         threads = min(1024, MULTIPROCESSOR // busy // 32 * 32) if not warp.SIMULATED else 4
-        shared = batch.shared_bytes(self._narrow, store.timetable.vertices, threads)
+        shared = shared_bytes(self._narrow, store.timetable.vertices, threads)
         out, sums = buffer.answers(len(some), self._columns(asked), len(asked.weights.names))
         scratch = buffer.scratch(self._scratch_bytes(blocks) // 4)
         stream = buffer.stream
@@ -167,7 +187,7 @@ class GpuEngine:
         launch = kernel_of(shape)[blocks, threads, stream, shared]
         if not warp.SIMULATED:
             launch.pre_launch_callbacks.append(lambda kernel, _: _allow_shared(kernel, shared))
-        zero = np.zeros(1, np.uint32)
+        zero, per_warp = np.zeros(1, np.uint32), np.uint32(0xFFFF // (threads // warp.WIDTH))
 
         def run() -> None:
             sent["next_chain"].copy_to_device(zero, stream=stream)
@@ -175,7 +195,7 @@ class GpuEngine:
                 np.uint32(store.timetable.vertices), arrays["vertex_edge"], arrays["edge"], self._groups,
                 *_unsigned(self._bits, self._slots, lists.slot, lists.slots), arrays["index"], arrays["word"],
                 self._shift, arrays["foot_offset"], arrays["foot"], arrays["place_offset"], arrays["place_vertex"],
-                np.int32(WIDTHS[self._walking]), sent["chain"], sent["row"], sent["leave"], sent["limit"],
+                np.int32(WIDTHS[self._walking]), per_warp, sent["chain"], sent["row"], sent["leave"], sent["limit"],
                 sent["source_offset"], sent["source"], sent["target_offset"], sent["target"], sent["cutoffs"],
                 sent["weights"], scratch, sent["next_chain"], out, sums,
             )  # fmt: skip
@@ -213,7 +233,7 @@ def query_arrays(
 
     source_offset, source = vertices(some.origin)
     target_offset, target = vertices(some.destination) if asked.kind == "od" else (np.zeros(1, np.uint32),) * 2
-    limit = np.full(len(some), batch.NEVER, np.int32)
+    limit = np.full(len(some), NEVER, np.int32)
     if asked.kind == "reach":
         limit = some.departure + asked.cutoffs.max()
     return {
@@ -267,6 +287,16 @@ class Buffer:
             self._kept[name] = kept = None
             self._kept[name] = kept = cuda.device_array(max(1, size), dtype)
         return kept[:size]
+
+
+@contextmanager
+def _troubles() -> Iterator[None]:
+    """What CUDA raises, in one line."""
+    try:
+        yield
+    except CUDA_ERRORS as error:
+        cause = " ".join(str(error).split())
+        raise HeadwayError(f"the GPU failed: {cause}; try a smaller gpu.memory_gib, or --device cpu") from error
 
 
 def _unsigned(*values: int) -> list[np.uint32]:

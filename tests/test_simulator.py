@@ -34,6 +34,7 @@ def test_kernels_in_the_simulator() -> None:
 def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every shape of the kernels compiles for the architecture that figures are measured on."""
     from headway.kernels import batch, sectors
+    from headway.kernels.block import Shape
     from headway.pipeline.asked import Answer
     from headway.pipeline.gpu import host_arrays, query_arrays
     from headway.pipeline.query_file import Queries
@@ -51,14 +52,14 @@ def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: py
     word, sizes = fixed["word"].dtype, [types.uint32] * 4
     lists = (fixed["index"], fixed["word"])
     scratch, out, sums = types.uint32[::1], types.int32[:, ::1], types.int64[:, :, ::1]
-    kernel = batch.make(batch.Shape(narrow, wide, walking, kind))
+    kernel = batch.make(Shape(narrow, wide, walking, kind))
     ptx, _ = cuda.compile_ptx(
         kernel.py_func,
         types.void(
             types.uint32, fixed["vertex_edge"], fixed["edge"], types.Array(word, 1, "C"), *sizes, *lists, word,
             fixed["foot_offset"], fixed["foot"], fixed["place_offset"], fixed["place_vertex"], types.int32,
-            given["chain"], given["row"], given["leave"], given["limit"], given["source_offset"], given["source"],
-            given["target_offset"], given["target"], given["cutoffs"], given["weights"], scratch,
+            types.uint32, given["chain"], given["row"], given["leave"], given["limit"], given["source_offset"],
+            given["source"], given["target_offset"], given["target"], given["cutoffs"], given["weights"], scratch,
             given["next_chain"], out, sums,
         ),
         cc=(9, 0),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command import STOPS, TIMETABLE
 from conftest import build, connections_store
-from headway.kernels import batch
+from headway.kernels import block
 from headway.pipeline import gpu
 from headway.pipeline.device import open_engine
 from headway.pipeline.gpu import GpuEngine
@@ -58,7 +58,7 @@ def test_walking_and_stations(town: Store) -> None:
 
 def test_more_than_a_queue_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """What finds no room is queued from its set, a round later."""
-    monkeypatch.setattr(batch, "QUEUE", 3)
+    monkeypatch.setattr(block, "QUEUE", 3)
     gpu.kernel_of.cache_clear()  # type: ignore[attr-defined]
     store = random_store(6, 0.02, 60)
     assert_equal_to_scan(GpuEngine(store), store, random_queries(store, 4, 6))
