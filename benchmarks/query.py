@@ -37,7 +37,7 @@ CASES = (
     ("six feeds", SIX, 2, "default", 1000),
     ("made-up city", None, 1, "default", 1000),
 )
-REPEATS = 5
+REPEATS = 3
 
 
 def store_of(name: str, feeds: tuple[str, ...] | None, days: int, walk: str, given: argparse.Namespace) -> Store:
@@ -72,7 +72,7 @@ def pieces_of(store: Store, count: int) -> list[tuple[tuple[np.ndarray, np.ndarr
     """
     origin, leave = random_queries(store, count)
     size = min(max(CELLS // store.timetable.vertices, FEWEST), MOST)
-    pieces = np.array_split(np.argsort(leave, kind="stable"), max(8, count // size))
+    pieces = np.array_split(np.argsort(leave, kind="stable"), max(32, count // size))
     return [((np.arange(len(piece) + 1), origin[piece]), leave[piece]) for piece in pieces]
 
 

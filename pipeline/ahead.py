@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Full, Queue
 from threading import Event, Thread
@@ -25,10 +25,10 @@ def run_ahead(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iter
             yield running.popleft().result()
 
 
-def prefetched(items: Iterator[T], ahead: int) -> Iterator[T]:
+def prefetched(items: Iterator[T], ahead: int) -> Generator[T, None, None]:
     """The same items, made on a thread of their own, up to so many before they are taken.
 
-    What the items raise is raised here; when no more are taken, no more are made.
+    What the items raise is raised here; when it is closed, no more are made.
     """
     made: Queue[tuple[bool, Any]] = Queue(ahead)
     unwanted = Event()

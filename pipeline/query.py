@@ -88,16 +88,16 @@ def run_queries(
                 yield number, None
 
         count = 0
-        computed = prefetched(parts(), AHEAD)
-        for number, errors in computed:
-            assert errors is not None
-            _write(folder / f"errors-{number:05}.parquet", ERRORS, iter([errors]))
-            tables = (table for _, table in iter(computed.__next__, (number, None)) if table is not None)
-            if not _part(folder, number).exists():
-                _write(_part(folder, number), asked.schema, tables)
-            else:
-                assert not list(tables)
-            count += len(errors)
+        with contextlib.closing(prefetched(parts(), AHEAD)) as computed:
+            for number, errors in computed:
+                assert errors is not None
+                _write(folder / f"errors-{number:05}.parquet", ERRORS, iter([errors]))
+                tables = (table for _, table in iter(computed.__next__, (number, None)) if table is not None)
+                if not _part(folder, number).exists():
+                    _write(_part(folder, number), asked.schema, tables)
+                else:
+                    assert not list(tables)
+                count += len(errors)
         pieces = [pq.read_table(piece) for piece in sorted(folder.glob("errors-*.parquet"))]
         _write(folder / "errors.parquet", ERRORS, iter(pieces))
         _publish(folder, output, asked.schema, overwrite)

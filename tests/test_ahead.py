@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+
 from headway.pipeline.ahead import prefetched, run_ahead
 
 
@@ -38,6 +39,6 @@ def test_no_more_than_asked_for_and_no_thread_left() -> None:
     before = threading.active_count()
     taken = prefetched(counting(), 3)
     assert next(taken) == 0
-    taken.close()  # type: ignore[attr-defined]
+    taken.close()
     assert len(made) <= 6
     assert threading.active_count() == before
