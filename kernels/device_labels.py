@@ -1,4 +1,4 @@
-"""Labels and sets of vertices of a block of threads, which its threads lower and fill at once.
+"""Labels of a block of threads, which its threads lower at once.
 
 Narrow labels are 16-bit offsets from a base, two to a word of shared memory. Wide ones are seconds in device memory.
 """
@@ -14,11 +14,11 @@ from . import warp
 from .warp import device
 
 NEVER = 2**31 - 1
-ONE, FIVE, LOW = uint32(1), uint32(5), uint32(0xFFFF)
+ONE, LOW = uint32(1), uint32(0xFFFF)
 
 
 class Labels(NamedTuple):
-    """Device functions on labels (uint32 words) and sets (bits in uint32 words); vertices are uint32.
+    """Device functions on labels (uint32 words) and what lies beside them; vertices are uint32.
 
     unknown                   the label of a vertex that was not reached
     get(labels, v)            its label, int32

@@ -120,7 +120,8 @@ def weights_of(table: pa.Table, source: str, store: Store) -> Weights:
             values[rows, k] = table[name].to_numpy()
         if not number or table[name].null_count or not np.isfinite(values[:, k]).all():
             raise HeadwayError(f"{source}: column {name} holds something that is no number; mend or remove it")
-    totals = np.abs(values).sum(axis=0)
+    with np.errstate(over="ignore"):
+        totals = np.abs(values).sum(axis=0)
     # Whole numbers up to 2**53 are kept as they are, and so are their sums.
     bits = tuple(SUM_BITS - math.frexp(total)[1] for total in totals)
     if not np.isfinite(totals).all():

@@ -133,7 +133,7 @@ class GpuEngine:
             if found is not None and words * lists.word.itemsize > (self._memory - needed) // 2:
                 break
             self._need(needed + words * lists.word.itemsize)
-            found = None  # free the wider ones first
+            found = groups = None  # free the wider ones first
             groups = cuda.device_array(words, lists.word.dtype)
             missed = cuda.to_device(np.zeros(1, np.uint64))
             if slots * edges:
@@ -291,10 +291,12 @@ class Buffer:
 
 @contextmanager
 def _troubles() -> Iterator[None]:
-    """What CUDA raises, in one line."""
+    """What CUDA raises, in one line; some of it comes from NVIDIA's own packages, which name no public class."""
     try:
         yield
-    except CUDA_ERRORS as error:
+    except Exception as error:
+        if not isinstance(error, CUDA_ERRORS) and not type(error).__module__.startswith("cuda."):
+            raise
         cause = " ".join(str(error).split())
         raise HeadwayError(f"the GPU failed: {cause}; try a smaller gpu.memory_gib, or --device cpu") from error
 

@@ -96,7 +96,7 @@ def run_queries(
                 if not _part(folder, number).exists():
                     _write(_part(folder, number), asked.schema, tables)
                 else:
-                    assert not list(tables)
+                    next(tables, None)  # only the end of the part
                 count += len(errors)
         pieces = [pq.read_table(piece) for piece in sorted(folder.glob("errors-*.parquet"))]
         _write(folder / "errors.parquet", ERRORS, iter(pieces))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import build
 from headway.pipeline.answers import answer
-from headway.pipeline.asked import Answer, Weights, asked_for
+from headway.pipeline.asked import Answer, Weights, asked_for, weights_of
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import ALGORITHMS, Engine
 from headway.pipeline.query import run_queries
@@ -166,6 +166,23 @@ def test_pieces_do_not_show_in_the_answers(store: Store, engine: Engine, monkeyp
             for name, value in (("FEWEST", size), ("MOST", size), ("CELLS", size * 4)):
                 monkeypatch.setattr(f"headway.pipeline.cpu.{name}", value)
             assert pa.concat_tables(answer(store, engine, queries, asked, 2, lambda rows: None)).equals(whole)
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_of_any_size(store: Store, engine: Engine) -> None:
+    """Sums don't depend on the order of stops; numbers that can't be added up are refused."""
+    stops = store.stops
+    queries = Queries(np.arange(1), np.zeros(1, np.int32), np.zeros(1, np.int32), np.full(1, 20_000, np.int32))
+    (_, compute), *_ = engine.pieces(queries, Answer("arrivals"))
+    reached = np.flatnonzero(compute()[0, : len(stops)] != 2**31 - 1).tolist()
+    assert len(reached) > 1
+    for scale in (1e-300, 0.1, 1.0, 2.0**51, 1e300):
+        table = pa.table({"stop": stops, "jobs": [scale * (k + 1) for k in range(len(stops))]})
+        asked = Answer("reach", np.array([10**6], np.int32), weights_of(table, "weights", store))
+        row = pa.concat_tables(answer(store, engine, queries, asked, 1, lambda rows: None)).to_pylist()[0]
+        assert row["jobs"] == pytest.approx(sum(scale * (k + 1) for k in reached), rel=1e-15)
+    table = pa.table({"stop": stops, "jobs": [1.7e308] * len(stops)})
+    refused(lambda: weights_of(table, "weights", store), "too large to be added up; scale them down")
 
 
 # Outputs in the way

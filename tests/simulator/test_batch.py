@@ -89,3 +89,23 @@ def test_choice(town: Store, tmp_path: Path) -> None:
     assert open_engine(town, "auto", "cluster-ap", Settings())[1] == "cpu: algorithm cluster-ap is for the CPU"
     with pytest.raises(HeadwayError, match="algorithm connection-scan is for the CPU; leave it out"):
         open_engine(town, "cuda", "connection-scan", Settings())
+
+
+@pytest.mark.parametrize("kind", ["CudaDriverError", "CUDAError"])
+def test_trouble_of_a_gpu(kind: str, town: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba's errors and those of NVIDIA's packages are one line; ours are not taken for theirs."""
+    error = type(kind, (Exception,), {"__module__": "cuda.core"})
+
+    def failing(raised: Exception):
+        def to_device(*_, **__):
+            raise raised
+
+        return to_device
+
+    monkeypatch.setattr(gpu.cuda, "to_device", failing(error("out of\n memory")))
+    with pytest.raises(HeadwayError, match=r"^the GPU failed: out of memory; try a smaller gpu\.memory_gib"):
+        GpuEngine(town)
+    assert open_engine(town, "auto", "edge-profile", Settings())[1].startswith("cpu: the GPU failed: out of memory")
+    monkeypatch.setattr(gpu.cuda, "to_device", failing(KeyError("a bug")))
+    with pytest.raises(KeyError):
+        GpuEngine(town)
