@@ -6,24 +6,26 @@ from dataclasses import dataclass
 
 from numba import uint32
 
-QUEUE = 704  # vertices of a round; what doesn't fit waits for the next
+QUEUE = 1216  # vertices of a round and the next; more lie in device memory
 NOBODY = uint32(0xFFFFFFFF)
 EPOCH = 0xFFFE  # seconds of an epoch
 
 # Words of shared memory for what a block agrees on; registers are scarce.
-CONTROL = 16
-WORK = 0  # the chain at work
-COUNT = 1  # three counters of queued vertices: in a round one is read, one filled, one reset
-LEFT = 4  # beside each, the earliest label that is left in the far set
-BEYOND = 7  # whether an arrival does not fit into the labels of this epoch
-AIM = 8  # the earliest arrival at a target
-BASE = 9  # labels are seconds after this one
-EPOCHS = 10
-LIMIT = 11  # later arrivals are of no interest
-SETTLED = 12  # labels before this one are final
-OPEN = 13  # labels before this one are in the open bucket
-ADVANCED = 14  # whether the last round opened a bucket
-QUERY = 15
+CONTROL = 18
+COUNT = 0  # four counters of queued vertices: in a round one is read, one filled, one reset
+FAR = 4  # entries of the two far lists
+WORK = 6  # the chain at work
+QUERY = 7
+LEFT = 8  # the earliest label in the far list when the bucket opened
+LOST = 9  # whether a list had no room
+BEYOND = 10  # whether an arrival does not fit into the labels of this epoch
+AIM = 11  # the earliest arrival at a target
+BASE = 12  # labels are seconds after this one
+EPOCHS = 13
+LIMIT = 14  # later arrivals are of no interest
+SETTLED = 15  # labels before this one are final
+OPEN = 16  # labels before this one are in the open bucket
+ADVANCED = 17  # whether the last round opened a bucket
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,22 @@ class Shape:
     answer: str
 
 
-def set_words(vertices: int) -> int:
-    """Words of a set of vertices."""
-    return (vertices + 31) // 32
+def list_room(vertices: int) -> int:
+    """Entries of a list: more than there are vertices, since some are out of date."""
+    return vertices + vertices // 4 + 256
+
+
+def gathered_words(threads: int) -> int:
+    """Words in which warps gather a round's work: for each thread two edges with time and head, and a vertex."""
+    return 8 * threads
 
 
 def shared_bytes(narrow: bool, vertices: int, threads: int) -> int:
     """Shared memory that a block needs."""
-    return 4 * (CONTROL + 2 * QUEUE + 4 * threads + ((vertices + 1) // 2 + 2 * set_words(vertices) if narrow else 0))
+    entries = QUEUE * (1 if narrow else 2)
+    return 4 * (CONTROL + entries + gathered_words(threads) + ((vertices + 1) // 2 if narrow else 0))
 
 
-def scratch_words(narrow: bool, vertices: int) -> int:
-    """Device memory that a block needs, in words of 4 bytes."""
-    return vertices + (0 if narrow else 2 * set_words(vertices))
+def scratch_words(narrow: bool, vertices: int, room: int) -> int:
+    """Device memory that a block needs, in words of 4 bytes, with lists of `room` entries."""
+    return vertices + 4 * room * (1 if narrow else 2)

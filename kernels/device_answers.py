@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import cuda, int32, int64, uint32
+from numba import cuda, int32, int64, uint32, uint64
 
 from . import warp
 from .device_labels import NEVER
@@ -10,33 +10,35 @@ from .warp import WIDTH, device
 
 
 def make(kind, second_of):
-    """Device function that writes row `r` of the answer `kind`, one of `arrivals`, `od`, `reach`.
+    """Device functions: the earliest arrival at some vertices; writing row `r` of `kind`, `arrivals`, `od` or `reach`.
 
-    `second_of(labels, scratch, vertices, control, v)` is a vertex's arrival.
+    `second_of(labels, kept, control, v)` is a vertex's arrival.
     """
 
     @device
-    def earliest(labels, scratch, vertices, control, offset, vertex, p):
-        """Arrival at place p: the earliest of its vertices."""
-        i, end = offset[p], offset[p + uint32(1)]
+    def earliest(labels, kept, control, some, vertex):
+        """The earliest arrival at `some` vertices (uint64): where in `vertex` and how many, or the only one."""
+        i, count = uint32(some), uint32(some >> uint64(32))
+        if count == uint32(1):
+            return second_of(labels, kept, control, i)
         best = int32(NEVER)
+        end = uint32(i + count)
         while i < end:
-            best = min(best, second_of(labels, scratch, vertices, control, vertex[i]))
+            best = min(best, second_of(labels, kept, control, vertex[i]))
             i = uint32(i + uint32(1))
         return best
 
     @device
     def arrivals(
         labels,
-        scratch,
-        vertices,
+        kept,
         control,
         start,
         size,
-        place_offset,
+        place,
         place_vertex,
-        target_offset,
         target,
+        target_vertex,
         q,
         r,
         cutoffs,
@@ -45,22 +47,21 @@ def make(kind, second_of):
         sums,
     ):
         p = uint32(cuda.threadIdx.x)
-        while p < uint32(place_offset.size - 1):
-            out[r, p] = earliest(labels, scratch, vertices, control, place_offset, place_vertex, p)
+        while p < uint32(place.size):
+            out[r, p] = earliest(labels, kept, control, place[p], place_vertex)
             p = uint32(p + size)
 
     @device
     def od(
         labels,
-        scratch,
-        vertices,
+        kept,
         control,
         start,
         size,
-        place_offset,
+        place,
         place_vertex,
-        target_offset,
         target,
+        target_vertex,
         q,
         r,
         cutoffs,
@@ -69,20 +70,19 @@ def make(kind, second_of):
         sums,
     ):
         if cuda.threadIdx.x == 0:
-            out[r, 0] = earliest(labels, scratch, vertices, control, target_offset, target, q)
+            out[r, 0] = earliest(labels, kept, control, target[q], target_vertex)
 
     @device
     def reach(
         labels,
-        scratch,
-        vertices,
+        kept,
         control,
         start,
         size,
-        place_offset,
+        place,
         place_vertex,
-        target_offset,
         target,
+        target_vertex,
         q,
         r,
         cutoffs,
@@ -110,7 +110,7 @@ def make(kind, second_of):
                     p = uint32(first + tid)
                     best = int32(NEVER)
                     if p < stops:
-                        best = earliest(labels, scratch, vertices, control, place_offset, place_vertex, p)
+                        best = earliest(labels, kept, control, place[p], place_vertex)
                     for k in range(some, min(some + WIDTH, count)):
                         hit = best != NEVER and int32(best - start) <= cutoffs[k]
                         amount = int64(cuda.popc(warp.votes(hit)))
@@ -127,4 +127,4 @@ def make(kind, second_of):
                         cuda.atomic.add(sums, (r, k, c - 1), within)
                 some += WIDTH
 
-    return {"arrivals": arrivals, "od": od, "reach": reach}[kind]
+    return earliest, {"arrivals": arrivals, "od": od, "reach": reach}[kind]

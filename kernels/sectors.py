@@ -118,10 +118,15 @@ def _first_of(word, size):
                 at = builder.add(args[1], ir.Constant(args[1].type, k * half))
                 several = builder.call(load, [builder.gep(array.data, [at])])
                 found += [builder.extract_value(several, k) for k in range(half)]
-            best = ir.Constant(number, 2**width - 1)
-            for one in reversed(found):
-                best = builder.select(builder.icmp_unsigned(">=", one, args[2]), one, best)
-            return context.make_tuple(builder, signature.return_type, [best, found[-1]])
+            # Halve what is left until one word is: the words ascend.
+            some, last = found, found[-1]
+            while len(some) > 1:
+                half = len(some) // 2
+                low = builder.icmp_unsigned(">=", some[half - 1], args[2])
+                some = [builder.select(low, some[k], some[k + half]) for k in range(half)]
+            none = ir.Constant(number, 2**width - 1)
+            best = builder.select(builder.icmp_unsigned(">=", some[0], args[2]), some[0], none)
+            return context.make_tuple(builder, signature.return_type, [best, last])
 
         return types.UniTuple(word, 2)(words, p, word), generate
 

@@ -14,8 +14,8 @@ from numba import cuda
 from numba.cuda.cudadrv import error as cuda_error
 
 from ..kernels import batch, sectors, warp
-from ..kernels.block import Shape, scratch_words, shared_bytes
-from ..kernels.device_labels import NEVER
+from ..kernels.block import Shape, gathered_words, list_room, scratch_words, shared_bytes
+from ..kernels.device_labels import NARROW, NEVER
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .ahead import run_ahead
@@ -64,10 +64,11 @@ class GpuEngine:
         self._walking = len(store.timetable.footpaths.to) > 0
         self._wide = lists.word.dtype == np.uint64
         self._processors, per_block, per_processor = _limits()
-        fits = shared_bytes(True, vertices, 1024) <= per_block
+        fits = vertices <= NARROW and shared_bytes(True, vertices, 1024) <= per_block
         self._narrow = fits if narrow is None else narrow
+        self._room = list_room(vertices)
         alone = shared_bytes(self._narrow, vertices, 0) + 1024  # the driver keeps 1 KiB of a block's for itself
-        self._per_processor = int(np.clip((per_processor - 16 * MULTIPROCESSOR) // alone, 1, BLOCKS))
+        self._per_processor = int(np.clip((per_processor - 4 * gathered_words(MULTIPROCESSOR)) // alone, 1, BLOCKS))
         host = host_arrays(store)
         needed = sum(array.nbytes for array in host.values())
         self._need(needed)
@@ -119,7 +120,7 @@ class GpuEngine:
             )
 
     def _scratch_bytes(self, blocks: int) -> int:
-        return 4 * blocks * scratch_words(self._narrow, self._store.timetable.vertices)
+        return 4 * blocks * scratch_words(self._narrow, self._store.timetable.vertices, self._room)
 
     def _sectors(self, needed: int) -> tuple[Any, int, int]:
         """Sectors of the widest slots in which few departures find no room, within half of the memory left."""
@@ -192,32 +193,33 @@ class GpuEngine:
         def run() -> None:
             sent["next_chain"].copy_to_device(zero, stream=stream)
             launch(
-                np.uint32(store.timetable.vertices), arrays["vertex_edge"], arrays["edge"], self._groups,
+                np.uint32(store.timetable.vertices), arrays["vertex_edges"], arrays["edge"], self._groups,
                 *_unsigned(self._bits, self._slots, lists.slot, lists.slots), arrays["index"], arrays["word"],
-                self._shift, arrays["foot_offset"], arrays["foot"], arrays["place_offset"], arrays["place_vertex"],
+                self._shift, arrays["vertex_foot"], arrays["foot"], arrays["place"], arrays["place_vertex"],
                 np.int32(WIDTHS[self._walking]), per_warp, sent["chain"], sent["row"], sent["leave"], sent["limit"],
-                sent["source_offset"], sent["source"], sent["target_offset"], sent["target"], sent["cutoffs"],
-                sent["weights"], scratch, sent["next_chain"], out, sums,
+                sent["source_offset"], sent["source"], sent["target"], sent["target_vertex"], sent["cutoffs"],
+                sent["weights"], scratch, np.uint32(self._room), sent["next_chain"], out, sums,
             )  # fmt: skip
 
         return run, out, sums
 
 
 def host_arrays(store: Store) -> dict[str, np.ndarray]:
-    """What of a store the kernel reads, as it takes it: offsets uint32, heads with what belongs to them uint64."""
+    """What of a store the kernel reads, as it takes it: offsets uint32, pairs of words uint64.
+
+    Pairs are the first edge or footpath of a vertex with their count, a head with the least duration to it, and the
+    vertices of a place (`device_answers.make`).
+    """
     graph, lists, paths, places = store.cluster_ap, store.profile, store.timetable.footpaths, store.timetable.places
 
-    def pairs(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        return low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
-
     return {
-        "vertex_edge": graph.vertex_edge.astype(np.uint32),
-        "edge": pairs(graph.edge_to, lists.least),
+        "vertex_edges": _pairs(graph.vertex_edge[:-1], np.diff(graph.vertex_edge)),
+        "edge": _pairs(graph.edge_to, lists.least),
         "index": np.ascontiguousarray(lists.index),
         "word": np.ascontiguousarray(lists.word),
-        "foot_offset": paths.offset.astype(np.uint32),
-        "foot": pairs(paths.to, paths.seconds),
-        "place_offset": places.offset.astype(np.uint32),
+        "vertex_foot": _pairs(paths.offset[:-1], np.diff(paths.offset)),
+        "foot": _pairs(paths.to, paths.seconds),
+        "place": _some(places.offset, places.vertex),
         "place_vertex": np.ascontiguousarray(places.vertex),
     }
 
@@ -243,12 +245,25 @@ def query_arrays(
         "limit": limit,
         "source_offset": source_offset,
         "source": source,
-        "target_offset": target_offset,
-        "target": target,
+        "target": _some(target_offset, target),
+        "target_vertex": target,
         "cutoffs": asked.cutoffs,
         "weights": asked.weights.by_stop(store.timetable.places.stops),
         "next_chain": np.zeros(1, np.uint32),
     }
+
+
+def _pairs(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
+
+
+def _some(offset: np.ndarray, vertex: np.ndarray) -> np.ndarray:
+    """Groups of vertices with their counts: where they start, or the only one."""
+    count = np.diff(offset)
+    alone = count == 1
+    start = offset[:-1].astype(np.int64)
+    start[alone] = vertex[start[alone]]
+    return _pairs(start, count)
 
 
 class Buffer:

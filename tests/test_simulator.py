@@ -56,11 +56,11 @@ def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: py
     ptx, _ = cuda.compile_ptx(
         kernel.py_func,
         types.void(
-            types.uint32, fixed["vertex_edge"], fixed["edge"], types.Array(word, 1, "C"), *sizes, *lists, word,
-            fixed["foot_offset"], fixed["foot"], fixed["place_offset"], fixed["place_vertex"], types.int32,
+            types.uint32, fixed["vertex_edges"], fixed["edge"], types.Array(word, 1, "C"), *sizes, *lists, word,
+            fixed["vertex_foot"], fixed["foot"], fixed["place"], fixed["place_vertex"], types.int32,
             types.uint32, given["chain"], given["row"], given["leave"], given["limit"], given["source_offset"],
-            given["source"], given["target_offset"], given["target"], given["cutoffs"], given["weights"], scratch,
-            given["next_chain"], out, sums,
+            given["source"], given["target"], given["target_vertex"], given["cutoffs"], given["weights"], scratch,
+            types.uint32, given["next_chain"], out, sums,
         ),
         cc=(9, 0),
     )  # fmt: skip

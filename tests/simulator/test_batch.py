@@ -56,12 +56,14 @@ def test_walking_and_stations(town: Store) -> None:
     assert_equal_to_scan(GpuEngine(town), town, random_queries(town, 8, 4))
 
 
-def test_more_than_a_queue_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What finds no room is queued from its set, a round later."""
+@pytest.mark.parametrize("narrow", [True, False])
+def test_more_than_a_queue_holds(narrow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What finds no room in the queue waits in a list, and what finds none there is found again by its label."""
     monkeypatch.setattr(block, "QUEUE", 3)
+    monkeypatch.setattr(gpu, "list_room", lambda vertices: vertices)
     gpu.kernel_of.cache_clear()  # type: ignore[attr-defined]
     store = random_store(6, 0.02, 60)
-    assert_equal_to_scan(GpuEngine(store), store, random_queries(store, 4, 6))
+    assert_equal_to_scan(GpuEngine(store, narrow=narrow), store, random_queries(store, 4, 6))
     gpu.kernel_of.cache_clear()  # type: ignore[attr-defined]
 
 
