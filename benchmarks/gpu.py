@@ -29,6 +29,7 @@ from numba import cuda
 
 ARRIVALS, REACH = Answer("arrivals"), Answer("reach", np.array([900, 1800, 2700, 3600], np.int32))
 REPEATS = 5
+OUTPUT = 2**34  # bytes of arrivals that are kept in device memory at once
 
 
 def random_queries(store: Store, count: int, seed: int) -> Queries:
@@ -56,6 +57,11 @@ def on_device(engine: GpuEngine, queries: Queries, asked: Answer) -> float:
     return min(clocked(lambda: (run(), cuda.synchronize())) for _ in range(REPEATS))
 
 
+def device_memory_free() -> int:
+    """Bytes."""
+    return cuda.current_context().get_memory_info()[0]
+
+
 def clocked(work: Callable[[], object]) -> float:
     """Seconds of a call."""
     begun = time.perf_counter()
@@ -77,18 +83,21 @@ def found(engine: Engine, queries: Queries, asked: Answer) -> list[np.ndarray]:
     return [np.concatenate(part) for part in (zip(*results, strict=True) if asked.kind == "reach" else [results])]
 
 
-def measure(place: Path, count: int, work: Path) -> dict:
+def measure(place: Path, count: int, checked: int, work: Path) -> dict:
     """Rates in queries a second, latencies in milliseconds."""
     store = load(place)
+    free = device_memory_free()
     gpu, scan, fast = GpuEngine(store), CpuEngine(store, "connection-scan"), CpuEngine(store)
-    few, many = random_queries(store, 1000, 0), random_queries(store, count, 1)
+    taken = free - device_memory_free()
+    in_batch, count = 64 * count, min(count, OUTPUT // (4 * len(store.timetable.places.table)))
+    few, many = random_queries(store, checked, 0), random_queries(store, count, 1)
     for asked in (ARRIVALS, Answer("od"), REACH):
         for got, expected in zip(found(gpu, few, asked), found(scan, few, asked), strict=True):
             if not np.array_equal(got, expected):
                 raise AssertionError(f"{asked.kind} differs from the connection scan's")
     cores = machine()["cores"]
     single = []
-    for k in range(200):
+    for k in range(min(200, checked)):
         run, _, _ = gpu.prepared(few.take(slice(k, k + 1)), ARRIVALS, Buffer())
         run()
         cuda.synchronize()
@@ -108,10 +117,11 @@ def measure(place: Path, count: int, work: Path) -> dict:
         "32 departures a minute apart, queries/s": round(len(range_queries) / on_device(gpu, range_queries, ARRIVALS)),
         "one query, kernel, median ms": round(statistics.median(single), 3),
         "GPU over connection scan on 1 core": round(arrivals / one_core, 1),
-        "device memory free, MiB": round(cuda.current_context().get_memory_info()[0] / 2**20),
+        "queries on the device at once": count,
+        "device memory of the store, MiB": round(taken / 2**20),
     }
     queries = work / "queries.parquet"
-    write_queries(store, 64 * count, queries)
+    write_queries(store, in_batch, queries)
     results["reach, Parquet to Parquet"] = batch(place, queries, work / "a", "--answer", "reach", "--device", "cuda")
     return results
 
@@ -122,10 +132,11 @@ def main() -> None:
     parser.add_argument("--stores", type=Path, required=True)
     parser.add_argument("--name", required=True)
     parser.add_argument("--queries", type=int, default=65_536)
+    parser.add_argument("--checked", type=int, default=1000)
     given = parser.parse_args()
     work = Path(tempfile.mkdtemp())
     try:
-        results = measure(given.stores / f"{given.name}.store", given.queries, work)
+        results = measure(given.stores / f"{given.name}.store", given.queries, given.checked, work)
     finally:
         shutil.rmtree(work)
     print(results)
