@@ -219,9 +219,7 @@ def make(shape: Shape):
                                 # A vertex a lane, or what is left in equal shares.
                                 share = uint32(WIDTH)
                                 if uint32(waiting - taken) < size:
-                                    share = uint32(
-                                        uint32(uint32(uint32(waiting - taken) * per_warp) >> uint32(16)) + ONE
-                                    )
+                                    share = uint32(uint32(uint32(waiting - taken) * per_warp) >> uint32(16))
                                     share = max(least_share, uint32(share + ONE))
                                 mine = uint32(taken + this_warp * share)
                                 taken = uint32(taken + warps * share)
