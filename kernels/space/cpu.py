@@ -1,0 +1,65 @@
+"""A loop nest as Python that Numba compiles for CPU threads."""
+
+from __future__ import annotations
+
+from .nest import Combine, Guard, Line, Loop, Node, Put, Stop, Update
+from .statement import Semiring
+
+
+class CpuText:
+    """`lines` writes a nest; `gpu.py` differs in loops, atomics and sums over lanes."""
+
+    def __init__(self, semiring: Semiring) -> None:
+        self.semiring = semiring
+
+    def lines(self, nodes: list[Node], depth: int = 1) -> list[str]:
+        found: list[str] = []
+        for node in nodes:
+            match node:
+                case Line(name, value) | Put(name, value):
+                    found.append(f"{name} = {value}")
+                case Update():
+                    found += self.update(node)
+                case Loop():
+                    found += [self.loop(node), *self.lines(node.body)]
+                case Guard(word, condition, body, other):
+                    found += [f"{word} {condition}:", *self.lines(body)]
+                    if other:
+                        found += ["else:", *self.lines(other)]
+                case Stop():
+                    found.append("break")
+                case Combine():
+                    found += self.combine(node)
+        return ["    " + line for line in found]
+
+    def loop(self, loop: Loop) -> str:
+        if loop.onto == "threads":
+            return f"for {loop.name} in range(first, last):"
+        if loop.walked:
+            return f"for {loop.name} in range(uint64({loop.begin}), uint64({loop.end})):"
+        return f"for {loop.name} in {range_text(loop.begin, loop.end, loop.step)}:"
+
+    def update(self, update: Update) -> list[str]:
+        if update.race.kind != "atomic":
+            return [self.plain(update)]
+        if self.semiring.sum == "|":
+            return [f"if {update.value}:", f"    {update.target} = True"]
+        comma = "," if len(update.at) == 1 else ""
+        return [self.atomic(update.array, f"({', '.join(update.at)}{comma})", update.value)]
+
+    def plain(self, update: Update) -> str:
+        if self.semiring.sum == "+":
+            return f"{update.target} += {update.value}"
+        return f"{update.target} = {self.semiring.add(update.target, update.value)}"
+
+    def atomic(self, array: str, at: str, value: str) -> str:
+        return f"atomic_{'add' if self.semiring.sum == '+' else 'min'}({array}, {at}, {value})"
+
+    def combine(self, node: Combine) -> list[str]:
+        raise NotImplementedError("lanes are CUDA's")
+
+
+def range_text(begin: str, end: str, step: str = "1") -> str:
+    if step != "1":
+        return f"range({begin}, {end}, {step})"
+    return f"range({end})" if begin == "0" else f"range({begin}, {end})"

@@ -1,0 +1,37 @@
+"""A loop nest as Python that Numba compiles for CUDA.
+
+Every parallel loop strides by what runs it, so that the text is right for any launch.
+"""
+
+from __future__ import annotations
+
+from .cpu import CpuText, range_text
+from .nest import Combine, Loop
+
+# For each target: which iteration is one's own, and how many run side by side.
+_IDS = {
+    "block": ("cuda.blockIdx.x", "cuda.gridDim.x"),
+    "thread": ("cuda.threadIdx.x", "cuda.blockDim.x"),
+    "warp": ("cuda.threadIdx.x // LANES", "cuda.blockDim.x // LANES"),
+    "lane": ("cuda.threadIdx.x % LANES", "LANES"),
+}
+
+
+class GpuText(CpuText):
+    def loop(self, loop: Loop) -> str:
+        if loop.onto not in _IDS:
+            return f"for {loop.name} in {range_text(loop.begin, loop.end, loop.step)}:"
+        mine, side_by_side = _IDS[loop.onto]
+        begin = mine if loop.begin == "0" else f"{loop.begin} + {mine}"
+        return f"for {loop.name} in range({begin}, {loop.end}, {side_by_side}):"
+
+    def atomic(self, array: str, at: str, value: str) -> str:
+        return f"cuda.atomic.{'add' if self.semiring.sum == '+' else 'min'}({array}, {at}, {value})"
+
+    def combine(self, node: Combine) -> list[str]:
+        how = {"+": "add", "min": "min", "|": "or"}[self.semiring.sum]
+        return [
+            f"{node.name} = row_{how}({node.name}, LANES)",
+            "if cuda.threadIdx.x % LANES == 0:",
+            *self.lines(node.body),
+        ]

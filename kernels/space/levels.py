@@ -1,0 +1,138 @@
+"""Levels of a sparse hierarchy: what each one answers about its positions, as text of a kernel and by walking.
+
+A position q of one level owns the positions [first(q), first(q + 1)) of the next; above all levels there is one
+position, 0. Texts name arrays through `at`: `at("pos")` is `A_pos1` for level 1 of tensor A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+Names = Callable[[str], str]
+Arrays = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is common; `Dense`, `Compressed` and others say the rest."""
+
+    ordered: bool = True
+    unique: bool = True
+
+    full: ClassVar[bool] = False
+    searched: ClassVar[bool] = False  # the parent of a position is found by search, then by walking on
+    arrays: ClassVar[tuple[str, ...]] = ()
+
+    def first(self, at: Names, q: str) -> str:
+        """First position below position `q` of the parent."""
+        raise NotImplementedError
+
+    def coord(self, at: Names, p: str) -> str:
+        """Coordinate at position `p`."""
+        return f"{at('crd')}[{p}]"
+
+    def owner(self, at: Names, p: str, low: str, high: str) -> str:
+        """The parent, in [low, high), of position `p`."""
+        return p
+
+    def seek(self, at: Names, low: str, high: str, key: str) -> str:
+        """First position in [low, high) whose coordinate is at or after `key`, else `high`."""
+        return f"lower({at('crd')}, {low}, {high}, {key})"
+
+    def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
+        """(position, coordinate) below position `q` of the parent."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Dense(Level):
+    """Every coordinate of a dimension: position `q * n + coordinate`."""
+
+    full: ClassVar[bool] = True
+    arrays: ClassVar[tuple[str, ...]] = ("n",)
+
+    def first(self, at: Names, q: str) -> str:
+        return "0" if q == "0" else at("n") if q == "1" else f"{q} * {at('n')}"
+
+    def coord(self, at: Names, p: str) -> str:
+        return f"{p} % {at('n')}"
+
+    def owner(self, at: Names, p: str, low: str, high: str) -> str:
+        return f"{p} // {at('n')}"
+
+    def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
+        return ((q * data["n"] + c, c) for c in range(data["n"]))
+
+
+@dataclass(frozen=True)
+class Compressed(Level):
+    """The coordinates that are there: `crd[pos[q] : pos[q + 1]]`."""
+
+    searched: ClassVar[bool] = True
+    arrays: ClassVar[tuple[str, ...]] = ("pos", "crd")
+
+    def first(self, at: Names, q: str) -> str:
+        return f"{at('pos')}[{q}]"
+
+    def owner(self, at: Names, p: str, low: str, high: str) -> str:
+        return f"upper({at('pos')}, {low}, {high}, {p}) - 1"
+
+    def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
+        return ((p, int(data["crd"][p])) for p in range(int(data["pos"][q]), int(data["pos"][q + 1])))
+
+
+@dataclass(frozen=True)
+class Singleton(Level):
+    """One coordinate for each position of the parent, as in COO."""
+
+    arrays: ClassVar[tuple[str, ...]] = ("crd",)
+
+    def first(self, at: Names, q: str) -> str:
+        return q
+
+    def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
+        yield q, int(data["crd"][q])
+
+
+def check(data: Arrays, level: Level, parents: int, size: int, before: np.ndarray | None, what: str) -> Any:
+    """Raise unless the arrays of a level are sound; returns which positions follow an equal prefix of coordinates.
+
+    `before` tells that of the parent: position p continues the coordinates of p - 1 (only where a level isn't unique).
+    """
+    module = _module(data["crd"])
+    crd = data["crd"]
+    same = module.ones(max(len(crd) - 1, 0), bool) if before is None else before.copy()
+    low, high = 0, len(crd)
+    if "pos" in level.arrays:
+        pos = data["pos"]
+        if len(pos) != parents + 1 or bool((pos[1:] < pos[:-1]).any()) or int(pos[0]) < 0 or int(pos[-1]) > len(crd):
+            raise ValueError(f"{what}: pos must hold {parents + 1} ascending offsets into crd")
+        low, high = int(pos[0]), int(pos[-1])
+        same = module.ones(max(high - low - 1, 0), bool)
+        starts = pos[1:-1]
+        same[starts[(starts > low) & (starts < high)].astype(np.int64) - low - 1] = False
+    used = crd[low:high]
+    if len(used) and (int(used.max()) >= size or int(used.min()) < 0):
+        raise ValueError(f"{what}: coordinate {int(used.max())} lies outside a dimension of {size}")
+    falls = same & (used[1:] < used[:-1])
+    equal = same & (used[1:] == used[:-1])
+    wrong = falls | equal if level.unique else falls
+    if bool(wrong.any()):
+        p = int(module.flatnonzero(wrong)[0]) + low + 1
+        fault = "repeats" if int(crd[p]) == int(crd[p - 1]) else "stands after a greater one"
+        hint = "canonical=True sorts and sums duplicates"
+        raise ValueError(f"{what}: coordinate {int(crd[p])} at position {p} {fault}; {hint}")
+    return equal
+
+
+def _module(array: Any) -> Any:
+    """NumPy, or CuPy for its arrays."""
+    if isinstance(array, np.ndarray):
+        return np
+    import cupy  # pyright: ignore[reportMissingImports]
+
+    return cupy

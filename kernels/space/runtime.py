@@ -1,0 +1,115 @@
+"""What generated kernels call: searches, terms of progressions, atomics of CPU threads, sums over lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from .. import warp
+from ..jit import njit
+
+
+def lower(keys, low, high, key):
+    """First position in [low, high) whose key is at or after `key`, else `high`; keys ascend."""
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def upper(keys, low, high, key):
+    """First position in [low, high) whose key is after `key`, else `high`; keys ascend."""
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] <= key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def term(start, step, earliest):
+    """First of start, start + step, ... at or after `earliest`."""
+    if earliest <= start:
+        return np.int64(start)
+    return start + (np.int64(earliest) - start + step - 1) // step * step
+
+
+def _read_modify_write(whole: str, real: str, unsigned: str) -> Any:
+    """`array[at] = op(array[at], value)` in one step, which Numba has for CUDA only."""
+
+    @intrinsic
+    def update(typing, array, at, value):
+        dtype = array.dtype
+
+        def generate(context, builder, signature, args):
+            cast = [
+                context.cast(builder, index, kind, types.intp)
+                for index, kind in zip(cgutils.unpack_tuple(builder, args[1]), signature.args[1], strict=True)
+            ]
+            held = context.make_array(array)(context, builder, args[0])
+            place = cgutils.get_item_pointer(context, builder, array, held, cast, wraparound=False)
+            given = context.cast(builder, args[2], signature.args[2], dtype)
+            op = real if isinstance(dtype, types.Float) else whole if dtype.signed else unsigned
+            builder.atomic_rmw(op, place, given, "monotonic")
+            return context.get_dummy_value()
+
+        return types.void(array, at, value), generate
+
+    return update
+
+
+atomic_add = _read_modify_write("add", "fadd", "add")
+atomic_min = _read_modify_write("min", "fmin", "umin")
+
+
+@warp.device
+def lane_mask(width):
+    """The lanes of this one's row."""
+    if width == 32:
+        return warp.ALL
+    return ((1 << width) - 1) << (cuda.threadIdx.x % 32 // width * width)
+
+
+@warp.device
+def row_add(value, width):
+    """Sum of `value` over the `width` lanes of a row."""
+    step = width >> 1
+    while step:
+        value += cuda.shfl_xor_sync(lane_mask(width), value, step)
+        step >>= 1
+    return value
+
+
+@warp.device
+def row_min(value, width):
+    step = width >> 1
+    while step:
+        value = min(value, cuda.shfl_xor_sync(lane_mask(width), value, step))
+        step >>= 1
+    return value
+
+
+@warp.device
+def row_or(value, width):
+    """Whether `value` holds in any lane of a row."""
+    if width == 1:
+        return value
+    return cuda.ballot_sync(lane_mask(width), value) & lane_mask(width) != 0
+
+
+CPU = {
+    "lower": njit(lower), "upper": njit(upper), "term": njit(term), "atomic_add": atomic_add, "atomic_min": atomic_min,
+    "empty": np.empty, "uint64": np.uint64,
+}  # fmt: skip
+GPU = {
+    "lower": warp.device(lower), "upper": warp.device(upper), "term": warp.device(term), "cuda": cuda,
+    "row_add": row_add, "row_min": row_min, "row_or": row_or,
+}  # fmt: skip

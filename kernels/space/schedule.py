@@ -1,0 +1,513 @@
+"""How a statement is computed: loops, how they came from its indices, and what runs them.
+
+Every method returns a new schedule or raises `ScheduleError`, which names the loop and the rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .statement import MIN_PLUS, Access, Name, Node, Op, Statement, accesses, leaves, names, parse
+from .tensors import Format
+from .time_levels import Progression
+
+
+class ScheduleError(ValueError):
+    """A transformation that would change what is computed, or that cannot be compiled."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """`parent = outer * factor + inner`; a divide makes `factor` parts, so that the factor follows from the extent."""
+
+    parent: str
+    outer: str
+    inner: str
+    factor: int
+    divide: bool = False
+
+
+@dataclass(frozen=True)
+class Fuse:
+    outer: str
+    inner: str
+    fused: str
+
+
+@dataclass(frozen=True)
+class Pos:
+    """`position` runs over the positions at which `tensor` stores the coordinates of `parent`."""
+
+    parent: str
+    position: str
+    tensor: str
+
+
+@dataclass(frozen=True)
+class Precompute:
+    """`factors` are summed into `workspace` over all loops inside, but for `index`; then the rest of the product."""
+
+    factors: tuple[Node, ...]
+    index: str
+    workspace: str
+
+
+@dataclass(frozen=True)
+class Race:
+    """How several that add to one entry of the output agree.
+
+    none            nobody does
+    carry           a thread keeps the first and the last row of each block aside; they are added afterwards
+    private         each thread (or vector lane) adds to its own copy; the copies are added afterwards
+    atomic          entries that others may add to are added to atomically
+    shuffle(width)  the lanes of a row pass sums among themselves; the first one adds
+    """
+
+    kind: str = "none"
+    width: int = 32
+
+
+NONE, CARRY, PRIVATE, ATOMIC = (Race(kind) for kind in ("none", "carry", "private", "atomic"))
+
+
+def shuffle(width: int = 32) -> Race:
+    if width not in (2, 4, 8, 16, 32):
+        raise ScheduleError(f"shuffle({width}): a row has 2, 4, 8, 16 or 32 lanes")
+    return Race("shuffle", width)
+
+
+CUDA = ("block", "warp", "lane", "thread")
+RACES = {
+    "threads": ("carry", "private", "atomic"),
+    "vector": ("private",),
+    "block": ("atomic",),
+    "warp": ("atomic",),
+    "thread": ("atomic",),
+    "lane": ("atomic", "shuffle"),
+}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Loops from the outermost in. `sparse` are the formats of sparse operands, `pattern` the one the output follows."""
+
+    statement: Statement
+    sparse: tuple[tuple[str, Format], ...]
+    pattern: str | None
+    loops: tuple[str, ...]
+    relations: tuple[Split | Fuse | Pos, ...] = ()
+    tags: tuple[tuple[str, str, Race], ...] = ()
+    unrolled: tuple[str, ...] = ()
+    bounds: tuple[tuple[str, int], ...] = ()
+    firsts: tuple[str, ...] = ()
+    workspace: Precompute | None = None
+    before: Schedule | None = field(default=None, compare=False)  # what the last step was applied to
+    step: str = field(default="", compare=False)
+
+    # What loops stand for
+
+    @property
+    def formats(self) -> dict[str, Format]:
+        return dict(self.sparse)
+
+    @property
+    def cuda(self) -> bool:
+        return any(onto in CUDA for _, onto, _ in self.tags)
+
+    def maker(self, loop: str) -> Split | Fuse | Pos | None:
+        """The relation that a loop comes from."""
+        for relation in self.relations:
+            if loop in _children(relation):
+                return relation
+        return None
+
+    def user(self, loop: str) -> Split | Fuse | Pos | None:
+        """The relation that consumed a loop."""
+        return next((relation for relation in self.relations if loop in _parents(relation)), None)
+
+    def roots(self, loop: str) -> tuple[str, ...]:
+        """The statement's indices that a loop runs over."""
+        made = self.maker(loop)
+        return (loop,) if made is None else tuple(root for parent in _parents(made) for root in self.roots(parent))
+
+    def leaves(self, loop: str) -> tuple[str, ...]:
+        """The loops that `loop` was turned into."""
+        used = self.user(loop)
+        return (loop,) if used is None else tuple(leaf for child in _children(used) for leaf in self.leaves(child))
+
+    def position(self, loop: str) -> Pos | None:
+        """The step into position space above a loop."""
+        made = self.maker(loop)
+        if made is None or isinstance(made, Pos):
+            return made
+        return next((found for parent in _parents(made) if (found := self.position(parent))), None)
+
+    def carrier(self, index: str) -> str:
+        """The loop that visits the stored coordinates of `index`: after splits the innermost."""
+        used = self.user(index)
+        return self.carrier(used.inner) if isinstance(used, Split) else index
+
+    def access(self, tensor: str) -> Access:
+        return next(a for a in self.read() if a.tensor == tensor)
+
+    def read(self) -> list[Access]:
+        return [a for node in _nodes(self.statement) for a in accesses(node)]
+
+    def level_index(self, tensor: str, level: int) -> str:
+        """The index whose coordinates a level stores."""
+        return self.access(tensor).indices[self.formats[tensor].modes[level]]
+
+    def iterator(self, index: str) -> tuple[str, int] | None:
+        """The level that a loop over `index` walks; None for a loop over the whole dimension."""
+        order = self.origin.loops
+        for tensor, form in self.sparse:
+            for number, level in enumerate(form.levels):
+                if self.level_index(tensor, number) == index and not level.full:
+                    above = [self.level_index(tensor, upper) for upper in range(number)]
+                    if all(order.index(a) < order.index(index) for a in above):
+                        return tensor, number
+        return None
+
+    @property
+    def origin(self) -> Schedule:
+        return self.before.origin if self.before else self
+
+    def shared(self, loop: str) -> bool:
+        """Whether two iterations of a loop may add to one entry of the output."""
+        found = [self.iterator(root) for root in self.roots(loop)]
+        repeats = [f for f in found if f and not self.formats[f[0]].levels[f[1]].unique]
+        whole = bool(found) and found[-1] is not None and self.formats[found[-1][0]].levels[found[-1][1]].unique
+        if repeats and not (len(found) > 1 and whole):
+            return True
+        return not set(self.roots(loop)) <= set(self.statement.output.indices)
+
+    # Transformations
+
+    def split(self, loop: str, outer: str, inner: str, factor: int) -> Schedule:
+        """`loop` becomes `outer` over blocks of `factor` iterations, and `inner` over those of a block."""
+        return self._split(loop, Split(loop, outer, inner, factor), f'.split("{loop}", "{outer}", "{inner}", {factor})')
+
+    def divide(self, loop: str, outer: str, inner: str, parts: int) -> Schedule:
+        """`loop` becomes `outer` over `parts` blocks of equal size, and `inner` over those of a block."""
+        made = Split(loop, outer, inner, parts, divide=True)
+        return self._split(loop, made, f'.divide("{loop}", "{outer}", "{inner}", {parts})')
+
+    def _split(self, loop: str, made: Split, step: str) -> Schedule:
+        rule = "divide" if made.divide else "split"
+        self._free(loop, rule)
+        if made.factor < 1:
+            raise ScheduleError(f"{rule} of {loop} by {made.factor}: it must be at least 1")
+        for index in self.roots(loop):
+            found = self.iterator(index)
+            if found and isinstance(self.formats[found[0]].levels[found[1]], Progression) and not self.position(loop):
+                raise ScheduleError(f"{rule} of {loop}: terms of a progression have no blocks; take pos first")
+        return self._replace((loop,), made, step)
+
+    def fuse(self, outer: str, inner: str, fused: str) -> Schedule:
+        """Two loops, one directly inside the other, become one; through compressed levels `pos` must follow."""
+        for loop in (outer, inner):
+            self._known(loop, "fuse")
+            self._untouched(loop, "fuse")
+        if self.loops.index(inner) != self.loops.index(outer) + 1:
+            raise ScheduleError(f"fuse of {outer} and {inner}: {inner} is not directly inside {outer}")
+        if set(self.roots(outer)) & set(self.roots(inner)):
+            raise ScheduleError(f"fuse of {outer} and {inner}: both come from {self.roots(outer)[0]}")
+        if self._walks(inner) or self._walks(outer):
+            whole = all(isinstance(self.maker(loop), Fuse | None) for loop in (outer, inner))
+            if not whole or self.position(outer):
+                raise ScheduleError(
+                    f"fuse of {outer} and {inner}: through a compressed level only whole loops fuse, before any split"
+                )
+        elif self.position(inner):
+            raise ScheduleError(f"fuse of {outer} and {inner}: how far {inner} goes changes with the loops outside it")
+        return self._replace((outer, inner), Fuse(outer, inner, fused), f'.fuse("{outer}", "{inner}", "{fused}")')
+
+    def pos(self, loop: str, position: str, tensor: str) -> Schedule:
+        """From coordinates to the positions at which `tensor` stores them."""
+        self._known(loop, "pos")
+        self._untouched(loop, "pos")
+        if self.position(loop):
+            raise ScheduleError(f"pos of {loop}: it runs over positions already")
+        if not isinstance(self.maker(loop), Fuse | None):
+            raise ScheduleError(f"pos of {loop}: split positions instead, after pos")
+        if tensor not in self.formats:
+            raise ScheduleError(f"pos of {loop}: {tensor} is no sparse operand")
+        roots = self.roots(loop)
+        stored = [self.level_index(tensor, level) for level in range(len(self.formats[tensor].levels))]
+        start = stored.index(roots[0]) if roots[0] in stored else 0
+        if tuple(stored[start : start + len(roots)]) != roots:
+            raise ScheduleError(f"pos of {loop}: {tensor} has no levels {' > '.join(roots)}")
+        last = self.iterator(roots[-1])
+        if last != (tensor, start + len(roots) - 1):
+            who = f"is walked through {last[0]}" if last else "is not compressed"
+            raise ScheduleError(f"pos of {loop}: {roots[-1]} {who}")
+        return self._replace((loop,), Pos(loop, position, tensor), f'.pos("{loop}", "{position}", "{tensor}")')
+
+    def coord(self, position: str, loop: str) -> Schedule:
+        """Back from positions to coordinates: undoes `pos`."""
+        self._free(position, "coord")
+        made = self.maker(position)
+        if not isinstance(made, Pos):
+            raise ScheduleError(f"coord of {position}: it does not come from pos directly")
+        if made.parent != loop:
+            raise ScheduleError(f"coord of {position}: its coordinates are those of {made.parent}, not {loop}")
+        loops = tuple(loop if old == position else old for old in self.loops)
+        left = tuple(relation for relation in self.relations if relation != made)
+        return self._next(f'.coord("{position}", "{loop}")', loops=loops, relations=left)
+
+    def reorder(self, *order: str) -> Schedule:
+        """The named loops take the places that they hold in this order."""
+        for loop in order:
+            self._free(loop, "reorder")
+        if len(set(order)) < len(order):
+            raise ScheduleError(f"reorder of {', '.join(order)}: a loop is named twice")
+        places, named = sorted(self.loops.index(loop) for loop in order), iter(order)
+        loops = tuple(next(named) if place in places else loop for place, loop in enumerate(self.loops))
+        if self.firsts and loops[-len(self.firsts) :] != self.firsts:
+            raise ScheduleError(f"reorder across first({', '.join(self.firsts)}): what it finds depends on its order")
+        return self._next(f".reorder({', '.join(map(_quote, order))})", loops=loops).ordered()
+
+    def bound(self, loop: str, extent: int) -> Schedule:
+        """The dimension of an index is `extent`; checked when the kernel is called."""
+        self._known(loop, "bound")
+        self._untouched(loop, "bound")
+        if self.maker(loop) or self.iterator(loop):
+            raise ScheduleError(f"bound of {loop}: only a dense index of the statement has a fixed extent")
+        if extent < 0:
+            raise ScheduleError(f"bound of {loop} by {extent}: an extent is not negative")
+        return self._next(f'.bound("{loop}", {extent})', bounds=(*self.bounds, (loop, extent)))
+
+    def precompute(self, product: str, index: str, workspace: str) -> Schedule:
+        """Sum `product`, a part of the expression, into a workspace over `index` before the rest is multiplied."""
+        self._known(index, "precompute")
+        self._untouched(index, "precompute")
+        rule = f"precompute of {product}"
+        if self.workspace:
+            raise ScheduleError(f"{rule}: there is a workspace already")
+        factors = parse(f"w[{index}] = {product}", self.statement.semiring).products[0]
+        rest = [node for node in self.statement.products[0] if node not in factors]
+        if len(rest) + len(factors) != len(self.statement.products[0]) or not rest:
+            raise ScheduleError(f"{rule}: it is no part of {self.statement.text}")
+        if self.iterator(index) or self.maker(index):
+            raise ScheduleError(f"{rule}: {index} is not a whole dense loop")
+        made = Precompute(factors, index, workspace)
+        step = f'.precompute("{product}", "{index}", "{workspace}")'
+        found = self._next(step, workspace=made)
+        summed = found.producers()
+        outside = set(self.statement.output.indices).union(*(names(node) for node in rest))
+        if not summed or any(set(self.roots(loop)) & outside for loop in summed if loop != index):
+            raise ScheduleError(f"{rule}: the innermost loops are not {index} and those that only it sums over")
+        return found
+
+    def producers(self) -> tuple[str, ...]:
+        """The loops that fill the workspace: the innermost ones, from the first that the rest does not know."""
+        if not self.workspace:
+            return ()
+        rest = [node for node in self.statement.products[0] if node not in self.workspace.factors]
+        known = set(self.statement.output.indices).union(*(names(node) for node in rest)) - {self.workspace.index}
+        outer = [place for place, loop in enumerate(self.loops) if set(self.roots(loop)) & known]
+        inner = self.loops[max(outer, default=-1) + 1 :]
+        return inner if self.workspace.index in inner and len(inner) > 1 else ()
+
+    def first(self, *loops: str) -> Schedule:
+        """Of an ordered loop (or of several, nested) take the first coordinate that the conditions allow."""
+        for loop in loops:
+            self._free(loop, "first")
+        if self.loops[-len(loops) :] != loops:
+            raise ScheduleError(f"first({', '.join(loops)}): these are not the innermost loops, in order")
+        found = [self.iterator(loop) for loop in loops]
+        ordered = all(f and self.formats[f[0]].levels[f[1]].ordered for f in found)
+        if not ordered or any(self.maker(loop) for loop in loops):
+            raise ScheduleError(f"first({', '.join(loops)}): every loop must walk an ordered level")
+        if self.statement.semiring.sum != "min":
+            raise ScheduleError(f"first({', '.join(loops)}): only the sum of {MIN_PLUS.name} keeps the first alone")
+        seen = [n for node in self.statement.products[0] for n in leaves(node)]
+        plain = [node for node in self.statement.products[0] if node == Name(loops[-1])]
+        uses = [n for n in seen if set(loops) & (set(n.indices) if isinstance(n, Access) else {str(n)})]
+        if len(plain) != 1 or len(uses) != 1:
+            raise ScheduleError(f"first({', '.join(loops)}): the expression must grow with {loops[-1]} alone")
+        for node in self.statement.where:
+            if isinstance(node, Op) and names(node) & set(loops) and not self.at_least(node):
+                raise ScheduleError(f"first({', '.join(loops)}): the condition {node} is not index >= key")
+        return self._next(f".first({', '.join(map(_quote, loops))})", firsts=loops)
+
+    def at_least(self, node: Node) -> tuple[str, str, Node] | None:
+        """(index, comparison, key) of a condition that compares an index with what does not depend on it."""
+        if not isinstance(node, Op) or node.symbol not in ("<", "<=", ">", ">="):
+            return None
+        turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+        for side, symbol, key in ((node.left, node.symbol, node.right), (node.right, turned[node.symbol], node.left)):
+            if isinstance(side, Name) and side.name in self.statement.indices and side.name not in names(key):
+                return side.name, symbol, key
+        return None
+
+    def unroll(self, loop: str) -> Schedule:
+        """Write out the iterations of a loop whose extent is a constant."""
+        self._known(loop, "unroll")
+        made = self.maker(loop)
+        fixed = dict(self.bounds).get(loop) if made is None else None
+        if isinstance(made, Split) and loop == made.inner and not made.divide:
+            fixed = made.factor
+        if fixed is None or self.tag(loop):
+            raise ScheduleError(f"unroll of {loop}: its extent is no constant (split or bound it)")
+        if fixed > 64:
+            raise ScheduleError(f"unroll of {loop}: {fixed} copies are too many (at most 64)")
+        return self._next(f'.unroll("{loop}")', unrolled=(*self.unrolled, loop))
+
+    def parallelize(self, loop: str, onto: str, race: Race | str = NONE) -> Schedule:
+        """Run the iterations of a loop on `threads`, as a `vector`, or on CUDA's block, warp, lane or thread."""
+        race = Race(race) if isinstance(race, str) else race
+        self._known(loop, "parallelize")
+        self._untouched(loop, "parallelize")
+        if onto not in RACES:
+            raise ScheduleError(f"parallelize of {loop}: {onto!r} is none of {', '.join(RACES)}")
+        if any(onto == other for _, other, _ in self.tags):
+            raise ScheduleError(f"parallelize of {loop}: another loop runs on {onto} already")
+        if self.tags and self.cuda != (onto in CUDA):
+            raise ScheduleError(f"parallelize of {loop}: {onto} and {self.tags[0][1]} are of different machines")
+        if loop in self.firsts:
+            raise ScheduleError(f"parallelize of {loop}: first takes its iterations in order")
+        if onto == "threads" and self.loops[0] != loop:
+            raise ScheduleError(f"parallelize of {loop}: threads run the outermost loop, {self.loops[0]}")
+        if onto == "vector" and self.loops[-1] != loop:
+            raise ScheduleError(f"parallelize of {loop}: a vector runs the innermost loop, {self.loops[-1]}")
+        if race.kind != "none" and race.kind not in RACES[onto]:
+            raise ScheduleError(f"parallelize of {loop}: {race.kind} is not for {onto} ({', '.join(RACES[onto])})")
+        if self.shared(loop) and race.kind == "none":
+            raise ScheduleError(
+                f"parallelize of {loop}: its iterations add to the same entries of {self.statement.output}; "
+                f"name a race strategy ({', '.join(RACES[onto])})"
+            )
+        if not self.shared(loop):
+            race = NONE
+        if race.kind == "shuffle" and set(self.roots(loop)) & set(self.statement.output.indices):
+            raise ScheduleError(f"parallelize of {loop}: shuffle adds up lanes of one entry; the output follows {loop}")
+        hint = f', "{race.kind}"' if race.kind not in ("none", "shuffle") else ""
+        hint = f", shuffle({race.width})" if race.kind == "shuffle" else hint
+        return self._next(f'.parallelize("{loop}", "{onto}"{hint})', tags=(*self.tags, (loop, onto, race)))
+
+    def tag(self, loop: str) -> tuple[str, Race] | None:
+        """What runs a loop, and its race strategy."""
+        return next(((onto, race) for name, onto, race in self.tags if name == loop), None)
+
+    # Checks
+
+    def ordered(self) -> Schedule:
+        """Itself, unless a level would be walked before the position of its parent is known."""
+        for index in self.statement.indices:
+            found = self.iterator(index)
+            if not found:
+                continue
+            tensor, level = found
+            position = self._own_position(index)
+            own = self.roots(position.position) if position else (index,)
+            above = [self.level_index(tensor, upper) for upper in range(level)]
+            needed = [leaf for root in above if root not in own for leaf in self.leaves(root)]
+            walking = self.leaves(position.position) if position else (self.carrier(index),)
+            if not position:
+                needed += [leaf for leaf in self.leaves(index) if leaf not in walking]
+            for inner in walking:
+                for outer in needed:
+                    if self.loops.index(inner) < self.loops.index(outer):
+                        raise ScheduleError(
+                            f"reorder puts {inner} outside {outer}, but the level of {index} in {tensor} "
+                            f"is reached through {outer}"
+                        )
+        return self
+
+    def complete(self) -> Schedule:
+        """Itself, unless a fused loop still waits for `pos`."""
+        for loop in self.loops:
+            self._whole(loop)
+        return self.ordered()
+
+    def _own_position(self, index: str) -> Pos | None:
+        """The step into position space below an index, before any split."""
+        used = self.user(index)
+        while isinstance(used, Fuse):
+            used = self.user(used.fused)
+        return used if isinstance(used, Pos) else None
+
+    def _walks(self, loop: str) -> bool:
+        """Whether a loop in coordinate space runs over a level that does not store all coordinates."""
+        return not self.position(loop) and any(self.iterator(root) for root in self.roots(loop))
+
+    def _whole(self, loop: str) -> None:
+        made = self.maker(loop)
+        if isinstance(made, Fuse) and self._walks(loop):
+            tensor = next(found[0] for root in self.roots(loop) if (found := self.iterator(root)))
+            raise ScheduleError(f'{loop} fuses compressed levels of {tensor}: pos("{loop}", ..., "{tensor}") comes next')
+
+    def _known(self, loop: str, rule: str) -> None:
+        if loop not in self.loops:
+            raise ScheduleError(f"{rule} of {loop}: the loops are {', '.join(self.loops)}")
+
+    def _untouched(self, loop: str, rule: str) -> None:
+        if tag := self.tag(loop):
+            raise ScheduleError(f"{rule} of {loop}: it runs on {tag[0]} already; parallelize last")
+        if loop in self.unrolled:
+            raise ScheduleError(f"{rule} of {loop}: it is unrolled already; unroll last")
+        if loop in self.firsts and rule != "first":
+            raise ScheduleError(f"{rule} of {loop}: first takes its iterations in order")
+        if self.workspace and loop in self.producers() and rule not in ("parallelize", "unroll"):
+            raise ScheduleError(f"{rule} of {loop}: it fills the workspace already; precompute after it")
+
+    def _free(self, loop: str, rule: str) -> None:
+        self._known(loop, rule)
+        self._untouched(loop, rule)
+        self._whole(loop)
+
+    def _replace(self, old: tuple[str, ...], made: Any, step: str) -> Schedule:
+        """`old` loops give way to the children of a relation."""
+        new = _children(made)
+        taken = {*self.statement.indices, *self.statement.operands, *self.statement.scalars}
+        taken |= {name for relation in self.relations for name in (*_parents(relation), *_children(relation))}
+        for name in new:
+            if not name.isidentifier() or name in taken or new.count(name) > 1:
+                raise ScheduleError(f"{step[1:]}: {name} is taken or no name")
+        place = self.loops.index(old[0])
+        loops = self.loops[:place] + new + self.loops[place + len(old) :]
+        return self._next(step, loops=loops, relations=(*self.relations, made))
+
+    def _next(self, step: str, **changes: Any) -> Schedule:
+        return replace(self, before=self, step=step, **changes)
+
+
+def _children(relation: Any) -> tuple[str, ...]:
+    if isinstance(relation, Split):
+        return relation.outer, relation.inner
+    return (relation.fused,) if isinstance(relation, Fuse) else (relation.position,)
+
+
+def _parents(relation: Any) -> tuple[str, ...]:
+    return (relation.outer, relation.inner) if isinstance(relation, Fuse) else (relation.parent,)
+
+
+def _nodes(statement: Statement) -> tuple[Node, ...]:
+    return (*statement.products[0], *statement.where)
+
+
+def _quote(name: str) -> str:
+    return f'"{name}"'
+
+
+def schedule(text: str | Statement, pattern: str | None = None, **formats: Format) -> Schedule:
+    """The schedule to begin with: loops in the order of the levels, then of the notation.
+
+    `pattern` names the operand whose coordinates a sparse output shares.
+    """
+    statement = parse(text) if isinstance(text, str) else text
+    if len(statement.products) != 1:
+        raise ScheduleError(f"{statement.text} is a sum of {len(statement.products)} products: schedule each of its terms")
+    sparse = tuple((name, formats[name]) for name in statement.operands if name in formats and formats[name].sparse)
+    reads = {a.tensor: a for node in _nodes(statement) for a in accesses(node)}
+    order: list[str] = []
+    for name, form in sparse:
+        if len(form.levels) != len(reads[name].indices):
+            raise ScheduleError(f"{reads[name]} has {len(reads[name].indices)} indices, its format {len(form.levels)}")
+        if any(a.tensor == name and a != reads[name] for node in _nodes(statement) for a in accesses(node)):
+            raise ScheduleError(f"{name} is read with two sets of indices: pass it under two names")
+        order += [reads[name].indices[mode] for mode in form.modes]
+    loops = tuple(dict.fromkeys([*order, *statement.indices]))
+    return Schedule(statement, sparse, pattern, loops)

@@ -1,0 +1,195 @@
+"""Tensors over levels: from and to SciPy, NumPy and CuPy without copies, packed from coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .levels import Arrays, Compressed, Dense, Level, Singleton, check
+from .time_levels import Progression
+
+
+@dataclass(frozen=True)
+class Format:
+    """Levels from the outermost in, and the dimension that each one stores."""
+
+    levels: tuple[Level, ...]
+    modes: tuple[int, ...]
+
+    @property
+    def sparse(self) -> bool:
+        return not all(level.full for level in self.levels)
+
+
+def dense_format(order: int) -> Format:
+    return Format((Dense(),) * order, tuple(range(order)))
+
+
+def csf_format(order: int) -> Format:
+    return Format((Compressed(),) * order, tuple(range(order)))
+
+
+def coo_format(order: int) -> Format:
+    """All levels but the last may repeat a coordinate."""
+    inner = (Singleton(unique=False),) * (order - 2) + (Singleton(),)
+    levels = (Compressed(unique=False), *inner) if order > 1 else (Compressed(),)
+    return Format(levels, tuple(range(order)))
+
+
+CSR = Format((Dense(), Compressed()), (0, 1))
+CSC = Format((Dense(), Compressed()), (1, 0))
+COO = coo_format(2)
+DCSR = csf_format(2)
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """`arrays[l]` are those that level l names; `values` has one entry for each position of the last level.
+
+    Raises `ValueError` where coordinates are out of order, repeated or outside of the shape.
+    """
+
+    format: Format
+    shape: tuple[int, ...]
+    arrays: tuple[Arrays, ...]
+    values: Any
+    checked: bool = True
+
+    def __post_init__(self) -> None:
+        if self.checked:
+            self._check()
+
+    def _check(self) -> None:
+        parents, before = 1, None
+        for number, (level, data) in enumerate(zip(self.format.levels, self.arrays, strict=True)):
+            size = self.shape[self.format.modes[number]]
+            what = f"level {number}"
+            if set(data) != set(level.arrays):
+                raise ValueError(f"{what} needs the arrays {', '.join(level.arrays)}")
+            if isinstance(level, Dense):
+                parents, before = parents * size, None
+            elif isinstance(level, Progression):
+                parents = len(data["start"])
+            else:
+                equal = check(data, level, parents, size, before, what)
+                parents, before = len(data["crd"]), None if level.unique else equal
+        if self.values is not None and len(self.values) < parents:
+            raise ValueError(f"{len(self.values)} values for {parents} positions")
+
+    @classmethod
+    def from_coordinates(cls, coordinates: Sequence[Any], values: Any, shape: Sequence[int], form: Format) -> Tensor:
+        """Pack coordinates (one array a dimension) in any order; duplicates are summed."""
+        columns = [np.asarray(coordinates[mode], np.int64) for mode in form.modes]
+        values = np.asarray(values)
+        order = np.lexsort(columns[::-1])
+        columns, values = [column[order] for column in columns], values[order]
+        if len(values):
+            new = np.concatenate([[True], np.any([column[1:] != column[:-1] for column in columns], axis=0)])
+            columns, values = [column[new] for column in columns], _sum(values, np.flatnonzero(new))
+        parent, count, arrays = np.zeros(len(values), np.int64), 1, []
+        for level, mode, column in zip(form.levels, form.modes, columns, strict=True):
+            if isinstance(level, Dense):
+                arrays.append({"n": int(shape[mode])})
+                parent, count = parent * shape[mode] + column, count * shape[mode]
+                continue
+            change = np.ones(len(column), bool)
+            if level.unique and len(column):
+                change[1:] = (parent[1:] != parent[:-1]) | (column[1:] != column[:-1])
+            data: Arrays = {"crd": column[change].astype(np.uint32)}
+            if "pos" in level.arrays:
+                data["pos"] = np.concatenate([[0], np.cumsum(np.bincount(parent[change], minlength=count))])
+                data["pos"] = data["pos"].astype(np.int64)
+                parent, count = np.cumsum(change) - 1, int(change.sum())
+            arrays.append(data)
+        stored = np.zeros(count, values.dtype)
+        stored[parent] = values
+        return cls(form, tuple(shape), tuple(arrays), stored)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, canonical: bool = False) -> Tensor:
+        """A CSR, CSC or COO matrix of SciPy or CuPy, sharing its arrays.
+
+        `canonical=True` sorts and sums duplicates, in a copy, where that is needed.
+        """
+        if matrix.format == "coo":
+            row, col = (_unsigned(part) for part in (matrix.row, matrix.col))
+            pos = np.array([0, len(row)])
+            if not isinstance(row, np.ndarray):
+                from .levels import _module
+
+                pos = _module(row).asarray(pos)
+            arrays = ({"pos": pos, "crd": row}, {"crd": col})
+            form = COO
+        elif matrix.format in ("csr", "csc"):
+            form = CSR if matrix.format == "csr" else CSC
+            arrays = ({"n": matrix.shape[form.modes[0]]}, {"pos": matrix.indptr, "crd": _unsigned(matrix.indices)})
+        else:
+            raise ValueError(f"{matrix.format} is none of csr, csc and coo: convert it first")
+        try:
+            return cls(form, matrix.shape, arrays, matrix.data)
+        except ValueError:
+            if not canonical:
+                raise
+            whole = matrix.tocoo()
+            return cls.from_coordinates((whole.row, whole.col), whole.data, matrix.shape, form)
+
+    @classmethod
+    def dense(cls, array: Any) -> Tensor:
+        """An array as it lies, or a view of it."""
+        return cls(dense_format(array.ndim), array.shape, tuple({"n": n} for n in array.shape), array.reshape(-1))
+
+    def coordinates(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """Coordinates of each dimension and values, by position of the last level."""
+        count = 1
+        columns: list[np.ndarray] = []
+        for level, data in zip(self.format.levels, self.arrays, strict=True):
+            if isinstance(level, Dense):
+                n = data["n"]
+                columns = [np.repeat(column, n) for column in columns] + [np.tile(np.arange(n), count)]
+                count *= n
+                continue
+            if "pos" in level.arrays:
+                size = np.diff(data["pos"])
+                columns = [np.repeat(column, size) for column in columns]
+                count = int(size.sum())
+            columns.append(np.asarray(data["crd"])[:count].astype(np.int64))
+        found: list[Any] = [None] * len(columns)
+        for mode, column in zip(self.format.modes, columns, strict=True):
+            found[mode] = column
+        return found, np.asarray(self.values)[:count]
+
+    def to_dense(self) -> np.ndarray:
+        """All entries, zero where none is stored."""
+        coordinates, values = self.coordinates()
+        out = np.zeros(self.shape, values.dtype)
+        np.add.at(out, tuple(coordinates), values)
+        return out
+
+    def to_scipy(self) -> Any:
+        """The SciPy matrix of the same format, sharing the arrays; CSR for formats that SciPy lacks."""
+        import scipy.sparse
+
+        if self.format in (CSR, CSC):
+            make = scipy.sparse.csr_matrix if self.format == CSR else scipy.sparse.csc_matrix
+            data = self.arrays[1]
+            return make((self.values, _signed(data["crd"]), data["pos"]), shape=self.shape)
+        (row, col), values = self.coordinates()
+        whole = scipy.sparse.coo_matrix((values, (row, col)), shape=self.shape)
+        return whole if self.format == COO else whole.tocsr()
+
+
+def _sum(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Sums of the runs that begin at `starts`; of truth values, whether any holds."""
+    return (np.logical_or if values.dtype == bool else np.add).reduceat(values, starts)
+
+
+def _unsigned(crd: Any) -> Any:
+    """32-bit coordinates as unsigned ones: Numba checks signed indices for being negative (1.7x slower)."""
+    return crd.view(np.uint32) if crd.dtype == np.int32 else crd
+
+
+def _signed(crd: Any) -> Any:
+    return crd.view(np.int32) if crd.dtype == np.uint32 else crd

@@ -1,0 +1,38 @@
+"""Levels of time: a window of ticks, and progressions of departures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .levels import Arrays, Compressed, Names
+
+
+@dataclass(frozen=True)
+class Window(Compressed):
+    """Ticks of a row in order of time; a condition such as `t0 <= w < t1` becomes a seek at both ends."""
+
+
+@dataclass(frozen=True)
+class Progression(Compressed):
+    """Arithmetic progressions: position p stands for the coordinates start, start + step, ..., end.
+
+    A term at or after a key is found by arithmetic. Terms of neighbouring positions may interleave, those of
+    neighbouring parents may not.
+    """
+
+    arrays: ClassVar[tuple[str, ...]] = ("pos", "start", "end", "step")
+
+    def coord(self, at: Names, p: str) -> str:
+        raise NotImplementedError("a progression has many coordinates at a position")
+
+    def terms(self, at: Names, p: str, key: str | None) -> tuple[str, str, str]:
+        """Begin, end and step of the terms of `p`, from the first one at or after `key`."""
+        start, end, step = (f"{at(part)}[{p}]" for part in ("start", "end", "step"))
+        return (f"term({start}, {step}, {key})" if key else start), f"{end} + 1", step
+
+    def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
+        for p in range(int(data["pos"][q]), int(data["pos"][q + 1])):
+            for term in range(int(data["start"][p]), int(data["end"][p]) + 1, int(data["step"][p])):
+                yield p, term
