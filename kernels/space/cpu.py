@@ -17,7 +17,8 @@ class CpuText:
         for node in nodes:
             match node:
                 case Line(name, value) | Put(name, value):
-                    found.append(f"{name} = {value}")
+                    step = value.removeprefix(f"{name} + ")
+                    found.append(f"{name} = {value}" if step == value else f"{name} += {step}")
                 case Update():
                     found += self.update(node)
                 case Loop():
@@ -44,16 +45,17 @@ class CpuText:
             return [self.plain(update)]
         if self.semiring.sum == "|":
             return [f"if {update.value}:", f"    {update.target} = True"]
-        comma = "," if len(update.at) == 1 else ""
-        return [self.atomic(update.array, f"({', '.join(update.at)}{comma})", update.value)]
+        return [self.atomic(update)]
 
     def plain(self, update: Update) -> str:
         if self.semiring.sum == "+":
             return f"{update.target} += {update.value}"
         return f"{update.target} = {self.semiring.add(update.target, update.value)}"
 
-    def atomic(self, array: str, at: str, value: str) -> str:
-        return f"atomic_{'add' if self.semiring.sum == '+' else 'min'}({array}, {at}, {value})"
+    def atomic(self, update: Update) -> str:
+        comma = "," if len(update.at) == 1 else ""
+        how = "add" if self.semiring.sum == "+" else "min"
+        return f"atomic_{how}({update.array}, ({', '.join(update.at)}{comma}), {update.value})"
 
     def combine(self, node: Combine) -> list[str]:
         raise NotImplementedError("lanes are CUDA's")

@@ -6,7 +6,7 @@ Every parallel loop strides by what runs it, so that the text is right for any l
 from __future__ import annotations
 
 from .cpu import CpuText, range_text
-from .nest import Combine, Loop
+from .nest import Combine, Loop, Update
 
 # For each target: which iteration is one's own, and how many run side by side.
 _IDS = {
@@ -25,8 +25,10 @@ class GpuText(CpuText):
         begin = mine if loop.begin == "0" else f"{loop.begin} + {mine}"
         return f"for {loop.name} in range({begin}, {loop.end}, {side_by_side}):"
 
-    def atomic(self, array: str, at: str, value: str) -> str:
-        return f"cuda.atomic.{'add' if self.semiring.sum == '+' else 'min'}({array}, {at}, {value})"
+    def atomic(self, update: Update) -> str:
+        at = update.at[0] if len(update.at) == 1 else f"({', '.join(update.at)})"
+        how = "add" if self.semiring.sum == "+" else "min"
+        return f"cuda.atomic.{how}({update.array}, {at}, {update.value})"
 
     def combine(self, node: Combine) -> list[str]:
         how = {"+": "add", "min": "min", "|": "or"}[self.semiring.sum]

@@ -6,6 +6,7 @@ position, 0. Texts name arrays through `at`: `at("pos")` is `A_pos1` for level 1
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,6 +15,11 @@ import numpy as np
 
 Names = Callable[[str], str]
 Arrays = dict[str, Any]
+
+
+def factor(text: str) -> str:
+    """A text that can be multiplied."""
+    return text if re.fullmatch(r"\w+(\[[^\[\]]*\])?", text) else f"({text})"
 
 
 @dataclass(frozen=True)
@@ -56,13 +62,13 @@ class Dense(Level):
     arrays: ClassVar[tuple[str, ...]] = ("n",)
 
     def first(self, at: Names, q: str) -> str:
-        return "0" if q == "0" else at("n") if q == "1" else f"{q} * {at('n')}"
+        return "0" if q == "0" else at("n") if q == "1" else f"{factor(q)} * {at('n')}"
 
     def coord(self, at: Names, p: str) -> str:
-        return f"{p} % {at('n')}"
+        return f"{factor(p)} % {at('n')}"
 
     def owner(self, at: Names, p: str, low: str, high: str) -> str:
-        return f"{p} // {at('n')}"
+        return f"{factor(p)} // {at('n')}"
 
     def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
         return ((q * data["n"] + c, c) for c in range(data["n"]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .levels import factor
 from .nest import Combine, Guard, Line, Loop, Node, Put, Stop, Update, unrolled, without_unused
 from .schedule import NONE, Fuse, Pos, Race, Schedule, ScheduleError, Split
 from .statement import Access, Name, accesses, names, render
@@ -30,13 +31,8 @@ def lower(schedule: Schedule) -> Nest:
     return _Lowering(schedule.complete()).run()
 
 
-def whole(text: str) -> str:
-    """A text that can be a factor."""
-    return text if text.replace("_", "").isalnum() else f"({text})"
-
-
 def minus(end: str, begin: str) -> str:
-    return end if begin == "0" else f"{whole(end) if ' + ' not in end else end} - {whole(begin)}"
+    return end if begin == "0" else f"{end} - {factor(begin)}"
 
 
 class _Lowering:
@@ -143,23 +139,23 @@ class _Lowering:
             case None:
                 return self.size(loop)
             case Fuse():
-                return f"{whole(self.extent(made.outer))} * {whole(self.extent(made.inner))}"
+                return f"{factor(self.extent(made.outer))} * {factor(self.extent(made.inner))}"
             case Pos():
                 begin, end = self.span(made)
                 return minus(end, begin)
             case Split():
-                count, factor = self.extent(made.parent), self.factor(made)
+                count, block = self.extent(made.parent), self.block_of(made)
                 if loop == made.inner:
                     if made.outer not in self.known:
-                        return factor
-                    return f"min({factor}, {count} - {made.outer} * {factor})"
+                        return block
+                    return f"min({block}, {count} - {made.outer} * {block})"
                 if made.inner in self.known:
-                    return f"({count} - {made.inner} + {factor} - 1) // {factor}"
-                if factor.isdigit():
-                    return f"({count} + {int(factor) - 1}) // {factor}" if factor != "1" else count
-                return f"({count} + {factor} - 1) // {factor}"
+                    return f"({count} - {made.inner} + {block} - 1) // {block}"
+                if block.isdigit():
+                    return f"({count} + {int(block) - 1}) // {block}" if block != "1" else count
+                return f"({count} + {block} - 1) // {block}"
 
-    def factor(self, made: Split) -> str:
+    def block_of(self, made: Split) -> str:
         """Iterations of a block; those of a divide follow from the extent."""
         if not made.divide:
             return str(made.factor)
@@ -193,8 +189,7 @@ class _Lowering:
         if not isinstance(used, Split):
             return "0"
         outer, inner = self.start(used.outer), self.start(used.inner)
-        factor = self.factor(used)
-        blocks = "0" if outer == "0" else f"{outer} * {whole(factor)}"
+        blocks = "0" if outer == "0" else f"{outer} * {self.block_of(used)}"
         return " + ".join(part for part in (blocks, inner) if part != "0") or "0"
 
     def start_position(self, p: Pos) -> str:
@@ -308,7 +303,7 @@ class _Lowering:
         while isinstance(used, Split):
             last, inner = used, used.inner
             used = self.s.user(inner)
-        return self.factor(last)
+        return self.block_of(last)
 
     def arrive(self, root: str, tensor: str, number: int) -> None:
         """The coordinate at a position that was walked to."""
@@ -352,13 +347,13 @@ class _Lowering:
                     if {outer, inner} <= self.known and parent not in self.known:
                         made = self.s.maker(parent)
                         begin = f"{self.span(made)[0]} + " if isinstance(made, Pos) else ""
-                        value = f"{begin}{outer} * {whole(self.factor(relation))} + {inner}"
+                        value = f"{begin}{outer} * {self.block_of(relation)} + {inner}"
                         self.body.append(Line(parent, value))
                         self.known.add(parent)
                         return True
                 case Fuse(outer, inner, fused):
                     if fused in self.known and inner not in self.known and not isinstance(self.s.user(fused), Pos):
-                        count = whole(self.extent(inner))
+                        count = factor(self.extent(inner))
                         self.body += [Line(outer, f"{fused} // {count}"), Line(inner, f"{fused} % {count}")]
                         self.known |= {outer, inner}
                         return True
@@ -421,20 +416,20 @@ class _Lowering:
             if loop not in leaves or leaves[-1] == loop:
                 continue
             made = self.s.maker(loop)
-            factor = made.factor if isinstance(made, Split) and not made.divide and loop == made.outer else 0
-            if not factor or made.parent != p.position or not self.searched(p):
+            size = made.factor if isinstance(made, Split) and not made.divide and loop == made.outer else 0
+            if not size or made.parent != p.position or not self.searched(p):
                 continue
             for number, _ in self.covered(p)[1:]:
                 if not self.level(p.tensor, number).searched:
                     return
-            q_first, q_last = self.start_position(p), f"min({self.start_position(p)} + {factor}, {self.span(p)[1]}) - 1"
+            q_first, q_last = self.start_position(p), f"min({self.start_position(p)} + {size}, {self.span(p)[1]}) - 1"
             for number, _ in reversed(self.covered(p)[1:]):
                 level, at = self.level(p.tensor, number), self.names(p.tensor, number)
                 low, high = self.edges(p, number - 1)
                 name = self.position_name(p.tensor, number - 1)
                 first = level.owner(at, q_first, low, high)
                 last = level.owner(at, q_last, f"{name}_low", high)
-                self.body += [Line(f"{name}_low", first), Line(f"{name}_high", f"{last} + 1")]
+                self.body += [Line(f"{name}_low", first), Line(f"{name}_high", last.removesuffix(" - 1"))]
                 self.low_high[name] = f"{name}_low", f"{name}_high"
                 q_first, q_last = f"{name}_low", f"{name}_high - 1"
 
@@ -537,7 +532,7 @@ class _Lowering:
         return render(node, self.leaf)
 
     def product(self, factors) -> str:
-        parts = [whole(self.text(node)) if not isinstance(node, Access | Name) else self.text(node) for node in factors]
+        parts = [factor(self.text(node)) if not isinstance(node, Access | Name) else self.text(node) for node in factors]
         return f" {self.st.semiring.product} ".join(parts)
 
     def target(self) -> tuple[str, tuple[str, ...]]:
