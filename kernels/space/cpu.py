@@ -25,6 +25,9 @@ class CpuText:
                     found += [self.loop(node), *self.lines(node.body)]
                 case Guard(word, condition, body, other):
                     found += [f"{word} {condition}:", *self.lines(body)]
+                    while len(other) == 1 and isinstance(one := other[0], Guard) and one.word == "if":
+                        found += [f"elif {one.condition}:", *self.lines(one.body)]
+                        other = one.other
                     if other:
                         found += ["else:", *self.lines(other)]
                 case Stop():
@@ -45,6 +48,8 @@ class CpuText:
             return [self.plain(update)]
         if self.semiring.sum == "|":
             return [f"if {update.value}:", f"    {update.target} = True"]
+        if self.semiring.sum == "min":
+            return [f"if {update.value} < {update.target}:", f"    {self.atomic(update)}"]
         return [self.atomic(update)]
 
     def plain(self, update: Update) -> str:

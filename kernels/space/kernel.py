@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,8 +18,9 @@ from .cpu import CpuText
 from .gpu import GpuText
 from .lower import Nest, lower
 from .nest import texts, words
-from .schedule import Schedule, ScheduleError
-from .statement import Access, accesses
+from .schedule import Schedule
+from .source import load
+from .statement import accesses
 from .tensors import Format, Tensor
 
 THREADS_OF_BLOCK = 256
@@ -111,7 +110,7 @@ class Kernel:
             total.at(given[name], tuple(given["aside_row"].T), given["aside"])
 
     def _iterations(self, given: dict[str, Any]) -> Any:
-        return _namespace(self.source)["iterations"](*(given.get(key) for key in self.parameters))
+        return load(self.source)["iterations"](*(given.get(key) for key in self.parameters))
 
     def _block(self, given: dict[str, Any]) -> int:
         """Threads of a block: as many as its loops have iterations, as far as that is known and fits."""
@@ -165,27 +164,13 @@ def compiled(kernel: Kernel, dtype: np.dtype) -> Any:
     """The function of a kernel for an output of `dtype`; Numba specialises it for the operands."""
     schedule = kernel.schedule
     constants = {"zero": schedule.statement.semiring.zero(dtype), "dtype": dtype, "LANES": min(kernel.lanes, warp.WIDTH)}
-    function = _namespace(kernel.source, **constants, **(runtime.GPU if schedule.cuda else runtime.CPU))["kernel"]
+    function = load(kernel.source, **constants, **(runtime.GPU if schedule.cuda else runtime.CPU))["kernel"]
     if schedule.cuda:
         return cuda.jit(function)
     # Only where a vector adds up may sums be taken in another order.
     free = any(onto == "vector" and race.kind == "private" for _, onto, race in schedule.tags)
     fast = {"reassoc", "contract"} if free else {"contract"}
     return numba.njit(nogil=True, error_model="numpy", fastmath=fast)(function)
-
-
-@cache
-def _file_of(source: str) -> str:
-    """A name under which tracebacks and profilers find the text."""
-    name = f"<headway kernel {len(linecache.cache)}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    return name
-
-
-def _namespace(source: str, **names: Any) -> dict[str, Any]:
-    namespace = dict(names)
-    exec(compile(source, _file_of(source), "exec"), namespace)
-    return namespace
 
 
 def source_of(schedule: Schedule, nest: Nest, parameters: tuple[str, ...]) -> str:
@@ -300,6 +285,3 @@ def _full(shape: tuple[int, ...], zero: Any, where: Any) -> Any:
 
         return cupy.full(shape, zero)
     return cuda.to_device(np.full(shape, zero))
-
-
-__all__ = ["Access", "Kernel", "ScheduleError", "kernel", "replace"]

@@ -161,6 +161,10 @@ class Tensor:
             found[mode] = column
         return found, np.asarray(self.values)[:count]
 
+    def to(self, form: Format) -> Tensor:
+        """The same entries in another format."""
+        return Tensor.from_coordinates(*self.coordinates(), self.shape, form)
+
     def to_dense(self) -> np.ndarray:
         """All entries, zero where none is stored."""
         coordinates, values = self.coordinates()
