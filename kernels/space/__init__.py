@@ -1,1 +1,19 @@
 """Iteration spaces: statements over sparse levels, schedules, and readable Numba kernels for CPU and CUDA."""
+
+from .assembly import assemble
+from .autoschedule import autoschedule, rows_of, tune
+from .explain import code, explain
+from .interpreter import interpret
+from .kernel import Kernel, kernel
+from .levels import Compressed, Dense, Singleton
+from .schedule import ATOMIC, CARRY, NONE, PRIVATE, Schedule, ScheduleError, schedule, shuffle
+from .statement import MIN_PLUS, OR_AND, PLUS_TIMES, Semiring, Statement, parse
+from .tensors import COO, CSC, CSR, DCSR, Format, Tensor, coo_format, csf_format, dense_format
+from .time_levels import Progression, Window
+
+__all__ = [
+    "ATOMIC", "CARRY", "COO", "CSC", "CSR", "DCSR", "MIN_PLUS", "NONE", "OR_AND", "PLUS_TIMES", "PRIVATE", "Compressed",
+    "Dense", "Format", "Kernel", "Progression", "Schedule", "ScheduleError", "Semiring", "Singleton", "Statement",
+    "Tensor", "Window", "assemble", "autoschedule", "code", "coo_format", "csf_format", "dense_format", "explain",
+    "interpret", "kernel", "parse", "rows_of", "schedule", "shuffle", "tune",
+]  # fmt: skip

@@ -62,18 +62,14 @@ class _Merge:
             nodes.append(Line(f"p{tensor}{number}_end", level.first(at, "1" if q == "0" else f"{q} + 1")))
         if self.form.levels[number].full or any(not self.walked([product], number) for product in products):
             loop = Loop(index, "0", f"n_{index}")
-            points = [*self.points(products, number)]
-            loop.body = self.step(number, products, above, points, whole=True)
-            return [*nodes, loop, *self.end(number)] if not self.form.levels[number].full else [*nodes, loop]
+            loop.body = self.step(number, products, above, self.points(products, number), whole=True)
+            return [*nodes, loop]
         points = self.points(products, number)
         for point in points:
             inside = [other for other in points if other <= point]
             go_on = " and ".join(f"p{tensor}{number} < p{tensor}{number}_end" for tensor in sorted(point))
             nodes.append(Guard("while", go_on, self.step(number, products, above, inside, whole=False)))
         return nodes
-
-    def end(self, number: int) -> list[Node]:
-        return []
 
     def step(
         self, number: int, products: tuple[Product, ...], above: dict[str, str], points: list[Present], whole: bool

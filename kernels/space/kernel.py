@@ -173,9 +173,14 @@ def compiled(kernel: Kernel, dtype: np.dtype) -> Any:
     return numba.njit(nogil=True, error_model="numpy", fastmath=fast)(function)
 
 
+def text_of(schedule: Schedule) -> CpuText:
+    """What writes down the nest of a schedule."""
+    return (GpuText if schedule.cuda else CpuText)(schedule.statement.semiring)
+
+
 def source_of(schedule: Schedule, nest: Nest, parameters: tuple[str, ...]) -> str:
     """The text of a kernel, and of how many iterations its outermost parallel loop has."""
-    text = (GpuText if schedule.cuda else CpuText)(schedule.statement.semiring)
+    text = text_of(schedule)
     shared = any(onto in ("threads", "block") for _, onto, _ in schedule.tags)
     lines = [f"# {schedule.statement.text}", f"def kernel({', '.join(parameters)}):"]
     lines += text.lines([*nest.setup, *nest.body])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .statement import MIN_PLUS, Access, Name, Node, Op, Statement, accesses, leaves, names, parse
+from .statement import MIN_PLUS, Access, Name, Node, Op, Semiring, Statement, accesses, leaves, names, parse
 from .tensors import Format
 from .time_levels import Progression
 
@@ -492,12 +492,14 @@ def _quote(name: str) -> str:
     return f'"{name}"'
 
 
-def schedule(text: str | Statement, pattern: str | None = None, **formats: Format) -> Schedule:
+def schedule(
+    text: str | Statement, *, semiring: Semiring | None = None, pattern: str | None = None, **formats: Format
+) -> Schedule:
     """The schedule to begin with: loops in the order of the levels, then of the notation.
 
-    `pattern` names the operand whose coordinates a sparse output shares.
+    `pattern` names the operand whose leading levels a sparse output shares; its other dimensions are dense.
     """
-    statement = parse(text) if isinstance(text, str) else text
+    statement = parse(text, semiring) if isinstance(text, str) else text
     if len(statement.products) != 1:
         raise ScheduleError(f"{statement.text} is a sum of {len(statement.products)} products: schedule each of its terms")
     sparse = tuple((name, formats[name]) for name in statement.operands if name in formats and formats[name].sparse)
@@ -509,5 +511,20 @@ def schedule(text: str | Statement, pattern: str | None = None, **formats: Forma
         if any(a.tensor == name and a != reads[name] for node in _nodes(statement) for a in accesses(node)):
             raise ScheduleError(f"{name} is read with two sets of indices: pass it under two names")
         order += [reads[name].indices[mode] for mode in form.modes]
+    if pattern:
+        _check_pattern(statement, pattern, dict(sparse), reads)
     loops = tuple(dict.fromkeys([*order, *statement.indices]))
     return Schedule(statement, sparse, pattern, loops)
+
+
+def _check_pattern(statement: Statement, pattern: str, formats: dict[str, Format], reads: dict[str, Access]) -> None:
+    """Raise unless the output's indices are those of the pattern's first levels, then others."""
+    if pattern not in formats:
+        raise ScheduleError(f"pattern {pattern}: it is no sparse operand")
+    form, output = formats[pattern], statement.output.indices
+    stored = [reads[pattern].indices[mode] for mode in form.modes]
+    count = sum(index in output for index in stored)
+    if not count or not set(stored[:count]) <= set(output) or any(index in output for index in stored[count:]):
+        raise ScheduleError(f"pattern {pattern}: {statement.output} does not follow its first levels")
+    if not form.levels[count - 1].unique:
+        raise ScheduleError(f"pattern {pattern}: its level of {stored[count - 1]} repeats coordinates")

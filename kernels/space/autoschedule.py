@@ -1,0 +1,256 @@
+"""Schedules without a performance engineer: a heuristic, and a search that measures.
+
+The heuristic, for the first sparse operand A of a statement:
+
+CPU   1. The innermost loop is dense and follows the output (SpMM, MTTKRP): positions around it are split by 8 and
+         written out, so that a vector of the output is loaded and stored once for eight nonzeros.
+      2. The innermost loop adds up one entry (SpMV): it becomes a vector of partial sums.
+      3. Threads take blocks of the outermost loop. Where its iterations share entries of the output, or where one row
+         holds more than an eighth of what a thread does: blocks of nonzeros, with the rows at their edges carried;
+         where rows have no order (CSC): private copies of an output that is small beside A, else atomics.
+CUDA  1. A dense loop that follows the output runs over lanes, a warp to a row.
+      2. Without one: a row to 2, 4, ..., 32 lanes, about as many as it has nonzeros; under 2 a row to a thread.
+      3. Where a row is 64 times as long as the mean, or rows share entries: blocks of nonzeros, atomics at the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numba
+import numpy as np
+
+from .explain import code
+from .kernel import kernel
+from .lower import lower
+from .schedule import Schedule, ScheduleError, shuffle
+from .tensors import Tensor
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How long the rows of a tensor are: what hangs below a position of the second to last level."""
+
+    count: int
+    nonzeros: int
+    longest: int
+
+    @property
+    def mean(self) -> float:
+        return self.nonzeros / max(self.count, 1)
+
+
+def rows_of(tensor: Tensor) -> Rows:
+    """Measured, for a level with offsets; else as if all rows were alike."""
+    pos = tensor.arrays[-1].get("pos")
+    count = len(tensor.arrays[-1].get("crd", ()))
+    if pos is None or len(pos) < 2:
+        return Rows(tensor.shape[0], count, count // max(tensor.shape[0], 1))
+    return Rows(len(pos) - 1, int(pos[-1]) - int(pos[0]), int((pos[1:] - pos[:-1]).max()))
+
+
+def autoschedule(base: Schedule, target: str = "cpu", rows: Rows | None = None) -> Schedule:
+    """The first schedule of the heuristic that the statement allows; `base` itself if there is none."""
+    for make in _makers(base, target, rows):
+        try:
+            made = make()
+            lower(made)
+        except ScheduleError:
+            continue
+        return made
+    return base
+
+
+def _makers(base: Schedule, target: str, rows: Rows | None) -> Iterator[Callable[[], Schedule]]:
+    share = 8 * numba.get_num_threads()
+    if target == "cuda":
+        skewed = rows is not None and rows.longest > 64 * max(rows.mean, 1)
+        lanes = 1 << min(int(max(rows.mean if rows else 32, 1)).bit_length() - 1, 5)
+        if skewed:
+            yield lambda: cuda_blocks(base)
+        yield lambda: cuda_columns(base)
+        yield lambda: cuda_rows(base, lanes)
+        yield lambda: cuda_blocks(base)
+        yield lambda: cuda_atomic(base)
+        return
+    if rows and rows.longest * share > rows.nonzeros and rows.longest > 1000:
+        yield lambda: blocks(base)
+    yield lambda: jammed_rows(base)
+    yield lambda: summed_rows(base)
+    yield lambda: row_blocks(base)
+    yield lambda: blocks(base)
+    yield lambda: private(base)
+
+
+def _walked(base: Schedule) -> tuple[str, ...]:
+    """The indices of the first sparse operand, from the outermost level in."""
+    tensor, form = base.sparse[0]
+    return tuple(base.level_index(tensor, level) for level in range(len(form.levels)))
+
+
+def _threads(made: Schedule, size: int, race: str = "none") -> Schedule:
+    """Threads over blocks of the outermost loop."""
+    outer = made.loops[0]
+    if found := made.iterator(outer):
+        made = made.pos(outer, f"{outer}_p", found[0])
+        outer = f"{outer}_p"
+    return made.split(outer, f"{outer}0", f"{outer}1", size).parallelize(f"{outer}0", "threads", race)
+
+
+def _fused(made: Schedule) -> Schedule:
+    """All levels of the first sparse operand as one loop over the positions of the last: `p`."""
+    indices = _walked(made)
+    fused = indices[-1]
+    for index in reversed(indices[:-1]):
+        made = made.fuse(index, fused, f"{index}{fused}")
+        fused = f"{index}{fused}"
+    return made.pos(fused, f"{fused}_p", made.sparse[0][0])
+
+
+def _last(made: Schedule) -> str:
+    return next(loop for loop in made.loops if loop.endswith("_p"))
+
+
+def jammed_rows(base: Schedule, size: int = 16, unroll: int = 8) -> Schedule:
+    """Rows to threads; `unroll` nonzeros together over the dense innermost loop."""
+    inner, around = base.loops[-1], base.loops[-2] if len(base.loops) > 1 else ""
+    found = base.iterator(around) if around else None
+    if base.iterator(inner) or inner not in base.statement.output.indices or not found or around == base.loops[0]:
+        raise ScheduleError(f"{inner} is no dense loop inside a compressed one")
+    made = base.pos(around, f"{around}_p", found[0]).split(f"{around}_p", f"{around}0", f"{around}1", unroll)
+    return _threads(made, size).unroll(f"{around}1")
+
+
+def summed_rows(base: Schedule, size: int = 64) -> Schedule:
+    """Rows to threads; the innermost loop adds up as a vector."""
+    inner = base.loops[-1]
+    if base.firsts or inner in base.statement.output.indices or len(base.loops) < 2 or base.statement.semiring.sum != "+":
+        raise ScheduleError(f"{inner} adds up nothing")
+    return _threads(base, size).parallelize(inner, "vector", "private")
+
+
+def row_blocks(base: Schedule, size: int = 16) -> Schedule:
+    """Rows to threads."""
+    return _threads(base, size)
+
+
+def blocks(base: Schedule, size: int = 4096) -> Schedule:
+    """Blocks of nonzeros to threads; rows at the edges are carried."""
+    made = _fused(base)
+    p = _last(made)
+    made = made.split(p, "block", "one", size)
+    rest = [loop for loop in made.loops if loop not in ("block", "one")]
+    return made.reorder("block", *rest, "one").parallelize("block", "threads", "carry")
+
+
+def private(base: Schedule, size: int = 256) -> Schedule:
+    """Blocks of the outermost loop to threads, each with its own copy of the output."""
+    return _threads(base, size, "private")
+
+
+def cuda_rows(base: Schedule, lanes: int = 32) -> Schedule:
+    """A row to so many lanes; with one, a row to a thread."""
+    outer, inner = base.loops[0], base.loops[-1]
+    if outer == inner or inner in base.statement.output.indices:
+        raise ScheduleError(f"{inner} adds up nothing")
+    made = base
+    if found := base.iterator(outer):
+        made, outer = made.pos(outer, f"{outer}_p", found[0]), f"{outer}_p"
+    made = made.split(outer, "block", "row", 256 // lanes).parallelize("block", "block")
+    if lanes == 1:
+        return made.parallelize("row", "thread")
+    return made.parallelize("row", "warp").parallelize(inner, "lane", shuffle(lanes))
+
+
+def cuda_columns(base: Schedule, warps: int = 8) -> Schedule:
+    """A row to a warp, a dense loop that follows the output over its lanes."""
+    outer, inner = base.loops[0], base.loops[-1]
+    if base.iterator(inner) or inner not in base.statement.output.indices or len(base.loops) < 2:
+        raise ScheduleError(f"{inner} does not follow the output over a whole dimension")
+    made = base
+    if found := base.iterator(outer):
+        made, outer = made.pos(outer, f"{outer}_p", found[0]), f"{outer}_p"
+    made = made.split(outer, "block", "row", warps)
+    made = made.reorder(*("block", "row", inner), *(loop for loop in made.loops if loop not in ("block", "row", inner)))
+    return made.parallelize("block", "block").parallelize("row", "warp").parallelize(inner, "lane")
+
+
+def cuda_blocks(base: Schedule, size: int = 2048, each: int = 8) -> Schedule:
+    """Blocks of nonzeros, `each` to a thread, or to a warp whose lanes run over a dense loop."""
+    made = _fused(base)
+    p = _last(made)
+    made = made.split(p, "block", "inside", size).split("inside", "part", "one", each)
+    rest = [loop for loop in made.loops if loop not in ("block", "part", "one")]
+    made = made.reorder("block", "part", *rest, "one").parallelize("block", "block", "atomic")
+    if not rest:
+        return made.parallelize("part", "thread", "atomic")
+    if len(rest) > 1 or rest[0] not in base.statement.output.indices:
+        raise ScheduleError(f"{', '.join(rest)}: lanes run over one loop of the output")
+    return made.parallelize("part", "warp", "atomic").parallelize(rest[0], "lane")
+
+
+def cuda_atomic(base: Schedule) -> Schedule:
+    """Blocks of the outermost loop, an iteration to a thread."""
+    outer = base.loops[0]
+    made = base
+    if found := base.iterator(outer):
+        made, outer = made.pos(outer, f"{outer}_p", found[0]), f"{outer}_p"
+    made = made.split(outer, "block", "one", 128)
+    return made.parallelize("block", "block", "atomic").parallelize("one", "thread", "atomic")
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The fastest schedule, `code` to paste, and the seconds of every one that was measured."""
+
+    schedule: Schedule
+    code: str
+    seconds: dict[str, float]
+
+
+def space(base: Schedule, target: str = "cpu") -> list[Schedule]:
+    """The schedules that `tune` measures."""
+    if target == "cuda":
+        makers = [lambda lanes=lanes: cuda_rows(base, lanes) for lanes in (1, 2, 4, 8, 16, 32)]
+        makers += [lambda warps=warps: cuda_columns(base, warps) for warps in (4, 8)]
+        makers += [lambda each=each: cuda_blocks(base, 256 * each, each) for each in (4, 8, 16)]
+        makers += [lambda: cuda_atomic(base)]
+    else:
+        makers = [lambda size=size: summed_rows(base, size) for size in (16, 256)]
+        makers += [lambda unroll=unroll: jammed_rows(base, 16, unroll) for unroll in (2, 4, 8)]
+        makers += [lambda size=size: row_blocks(base, size) for size in (16, 256)]
+        makers += [lambda size=size: blocks(base, size) for size in (1024, 16384)]
+        makers += [lambda: private(base)]
+    found = [base] if target == "cpu" else []
+    for make in makers:
+        try:
+            made = make()
+            lower(made)
+        except ScheduleError:
+            continue
+        found.append(made)
+    return found
+
+
+def tune(base: Schedule, target: str = "cpu", repeats: int = 5, out: Any = None, **operands: Any) -> Tuned:
+    """Measure a small space of schedules on the operands at hand; the least of a few runs counts."""
+    seconds: dict[str, float] = {}
+    best, least = base, np.inf
+    for made in space(base, target):
+        run = kernel(made)
+        times = []
+        for _ in range(repeats + 1):  # the first compiles
+            start = perf_counter()
+            run(out=None if out is None else out.copy(), **operands)
+            if target == "cuda":
+                from numba import cuda
+
+                cuda.synchronize()
+            times.append(perf_counter() - start)
+        seconds[code(made)] = min(times[1:])
+        if min(times[1:]) < least:
+            best, least = made, min(times[1:])
+    return Tuned(best, code(best), seconds)
