@@ -85,9 +85,7 @@ class _Merge:
             for tensor in walked[1:]:
                 least = f"min({least}, {coordinate[tensor]})"
             nodes.append(Line(index, least))
-        here = {
-            tensor: f"{tensor}_here" if whole else f"{coordinate[tensor]} == {index}" for tensor in walked
-        }
+        here = {tensor: f"{tensor}_here" if whole else f"{coordinate[tensor]} == {index}" for tensor in walked}
         if whole:
             end = {tensor: f"p{tensor}{number} < p{tensor}{number}_end" for tensor in walked}
             nodes += [Line(here[tensor], f"{end[tensor]} and {coordinate[tensor]} == {index}") for tensor in walked]
@@ -149,7 +147,9 @@ class _Merge:
             return f"{leaf.tensor}_val[{above[leaf.tensor]}]" if getattr(leaf, "tensor", "") in above else str(leaf)
 
         terms = [
-            f" {self.st.semiring.product} ".join(f"({render(n, text)})" if not isinstance(n, Access) else text(n) for n in p)
+            f" {self.st.semiring.product} ".join(
+                f"({render(n, text)})" if not isinstance(n, Access) else text(n) for n in p
+            )
             for p in products
         ]
         value = terms[0]
@@ -167,7 +167,10 @@ def source_of(statement: Statement, formats: dict[str, Format], form: Format) ->
         start: list[Node] = [Put(f"count{number}", "0") for number in compressed]
         stop: list[Node] = [Put(f"counts[{number}]", f"count{number}") for number in compressed]
         body = [*start, *merge.level(0, statement.products, dict.fromkeys(formats, "0")), *stop]
-        lines += [f"def {name}({', '.join(_parameters(statement, formats, form))}):", *CpuText(statement.semiring).lines(body)]
+        lines += [
+            f"def {name}({', '.join(_parameters(statement, formats, form))}):",
+            *CpuText(statement.semiring).lines(body),
+        ]
         lines += ["", ""]
     return "\n".join(lines[:-1])
 
@@ -257,5 +260,7 @@ def _check(statement: Statement, formats: dict[str, Format], form: Format) -> No
             levels = formats[access.tensor]
             if [access.indices[mode] for mode in levels.modes] != order:
                 raise ScheduleError(f"{what}: {access} is stored in another order than the output; repack it with to()")
-            if not all(level.full or (level.unique and level.ordered and "pos" in level.arrays) for level in levels.levels):
+            if not all(
+                level.full or (level.unique and level.ordered and "pos" in level.arrays) for level in levels.levels
+            ):
                 raise ScheduleError(f"{what}: {access} has levels that cannot be merged; repack it with to()")

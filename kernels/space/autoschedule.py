@@ -127,7 +127,12 @@ def jammed_rows(base: Schedule, size: int = 16, unroll: int = 8) -> Schedule:
 def summed_rows(base: Schedule, size: int = 64) -> Schedule:
     """Rows to threads; the innermost loop adds up as a vector."""
     inner = base.loops[-1]
-    if base.firsts or inner in base.statement.output.indices or len(base.loops) < 2 or base.statement.semiring.sum != "+":
+    if (
+        base.firsts
+        or inner in base.statement.output.indices
+        or len(base.loops) < 2
+        or base.statement.semiring.sum != "+"
+    ):
         raise ScheduleError(f"{inner} adds up nothing")
     return _threads(base, size).parallelize(inner, "vector", "private")
 

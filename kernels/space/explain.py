@@ -43,5 +43,3 @@ def _nest(schedule: Schedule) -> list[str]:
     except ScheduleError as error:
         return [f"    {' > '.join(schedule.loops)}: {error}"]
     return text_of(schedule).lines([*nest.setup, *nest.body])
-
-

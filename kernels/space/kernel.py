@@ -24,7 +24,7 @@ from .statement import accesses
 from .tensors import Format, Tensor
 
 THREADS_OF_BLOCK = 256
-CHUNKS = 16  # of each thread, so that none waits long for the last
+CHUNKS = 8  # of each thread, so that none waits long for the last
 _POOL = ThreadPoolExecutor(os.cpu_count() or 1)
 
 
@@ -94,7 +94,9 @@ class Kernel:
             shape = given[name].shape[self.nest.kept :]
             given["aside"] = np.full((2 * count, *shape), zero)
             given["aside_row"] = np.zeros((2 * count, self.nest.kept), np.int64)
-        copies = [given[name], *(np.full_like(given[name], zero) for _ in range(threads - 1))] if race == "private" else []
+        copies = (
+            [given[name], *(np.full_like(given[name], zero) for _ in range(threads - 1))] if race == "private" else []
+        )
         parts = len(copies) or min(count, threads * CHUNKS if threads > 1 else 1)
 
         def work(part: int) -> None:
@@ -123,7 +125,9 @@ class Kernel:
 
 def _extent(schedule: Schedule, loop: str) -> int:
     made = schedule.maker(loop)
-    factor = getattr(made, "factor", 0) if loop == getattr(made, "inner", None) and not getattr(made, "divide", 0) else 0
+    factor = (
+        getattr(made, "factor", 0) if loop == getattr(made, "inner", None) and not getattr(made, "divide", 0) else 0
+    )
     return min(factor or THREADS_OF_BLOCK, 1024)
 
 
@@ -163,7 +167,11 @@ def kernel(schedule: Schedule) -> Kernel:
 def compiled(kernel: Kernel, dtype: np.dtype) -> Any:
     """The function of a kernel for an output of `dtype`; Numba specialises it for the operands."""
     schedule = kernel.schedule
-    constants = {"zero": schedule.statement.semiring.zero(dtype), "dtype": dtype, "LANES": min(kernel.lanes, warp.WIDTH)}
+    constants = {
+        "zero": schedule.statement.semiring.zero(dtype),
+        "dtype": dtype.type,
+        "LANES": min(kernel.lanes, warp.WIDTH),
+    }
     function = load(kernel.source, **constants, **(runtime.GPU if schedule.cuda else runtime.CPU))["kernel"]
     if schedule.cuda:
         return cuda.jit(function)

@@ -104,38 +104,54 @@ class Singleton(Level):
         yield q, int(data["crd"][q])
 
 
-def check(data: Arrays, level: Level, parents: int, size: int, before: np.ndarray | None, what: str) -> Any:
-    """Raise unless the arrays of a level are sound; returns which positions follow an equal prefix of coordinates.
+@dataclass(frozen=True)
+class Run:
+    """Positions [low, high) of a level that are in use; `equal[n]`: the n-th but one has the coordinates of the one before."""
 
-    `before` tells that of the parent: position p continues the coordinates of p - 1 (only where a level isn't unique).
-    """
-    module = _module(data["crd"])
-    crd = data["crd"]
-    same = module.ones(max(len(crd) - 1, 0), bool) if before is None else before.copy()
-    low, high = 0, len(crd)
+    low: int
+    high: int
+    equal: Any
+
+
+def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None, what: str) -> Run:
+    """Raise unless the arrays of a level are sound; `above` is the parent level where it repeats coordinates."""
     if "pos" in level.arrays:
-        pos = data["pos"]
-        if len(pos) != parents + 1 or bool((pos[1:] < pos[:-1]).any()) or int(pos[0]) < 0 or int(pos[-1]) > len(crd):
-            raise ValueError(f"{what}: pos must hold {parents + 1} ascending offsets into crd")
-        low, high = int(pos[0]), int(pos[-1])
-        same = module.ones(max(high - low - 1, 0), bool)
-        starts = pos[1:-1]
-        same[starts[(starts > low) & (starts < high)].astype(np.int64) - low - 1] = False
+        low, high = _check_offsets(data["pos"], parents, len(data[level.arrays[1]]), what)
+    else:
+        low, high = (above.low, above.high) if above else (0, parents)
+    if "crd" not in level.arrays:
+        return Run(low, high, None)
+    crd = data["crd"]
     used = crd[low:high]
-    if len(used) and (int(used.max()) >= size or int(used.min()) < 0):
-        raise ValueError(f"{what}: coordinate {int(used.max())} lies outside a dimension of {size}")
-    falls = same & (used[1:] < used[:-1])
+    module = array_module(crd)
+    if len(used) < high - low or (len(used) and (int(used.max()) >= size or int(used.min()) < 0)):
+        raise ValueError(f"{what}: a coordinate is missing or outside of a dimension of {size}")
+    same = module.ones(max(high - low - 1, 0), bool)
+    if "pos" in level.arrays:
+        starts = data["pos"][1:-1]
+        same[starts[(starts > low) & (starts < high)].astype(np.int64) - low - 1] = False
+    else:
+        same[...] = above.equal if above else False
     equal = same & (used[1:] == used[:-1])
-    wrong = falls | equal if level.unique else falls
+    wrong = same & (used[1:] < used[:-1])
+    if level.unique:
+        wrong |= equal
     if bool(wrong.any()):
         p = int(module.flatnonzero(wrong)[0]) + low + 1
         fault = "repeats" if int(crd[p]) == int(crd[p - 1]) else "stands after a greater one"
-        hint = "canonical=True sorts and sums duplicates"
-        raise ValueError(f"{what}: coordinate {int(crd[p])} at position {p} {fault}; {hint}")
-    return equal
+        raise ValueError(
+            f"{what}: coordinate {int(crd[p])} at position {p} {fault}; canonical=True sorts and sums duplicates"
+        )
+    return Run(low, high, equal)
 
 
-def _module(array: Any) -> Any:
+def _check_offsets(pos: Any, parents: int, stored: int, what: str) -> tuple[int, int]:
+    if len(pos) != parents + 1 or bool((pos[1:] < pos[:-1]).any()) or int(pos[0]) < 0 or int(pos[-1]) > stored:
+        raise ValueError(f"{what}: pos must hold {parents + 1} ascending offsets into {stored} positions")
+    return int(pos[0]), int(pos[-1])
+
+
+def array_module(array: Any) -> Any:
     """NumPy, or CuPy for its arrays."""
     if isinstance(array, np.ndarray):
         return np

@@ -486,7 +486,9 @@ class _Lowering:
         """Owners at the start of a run, by search."""
         self.walking.add(p.position)
         q = self.start_position(p)
-        if self.flushed == p and not self.searched(p):
+        first, last = next(run for run, other in self.runs.items() if other == p)
+        whole = last - first == len(self.s.leaves(p.position))
+        if self.flushed == p and (whole or not self.searched(p)):
             self.guard(f"{q} < {self.span(p)[1]}")  # an empty run has no first row
         self.at[p.tensor, self.covered(p)[-1][0]] = q
         self.owner_lines(p, q, search=True)
@@ -532,7 +534,9 @@ class _Lowering:
         return render(node, self.leaf)
 
     def product(self, factors) -> str:
-        parts = [factor(self.text(node)) if not isinstance(node, Access | Name) else self.text(node) for node in factors]
+        parts = [
+            factor(self.text(node)) if not isinstance(node, Access | Name) else self.text(node) for node in factors
+        ]
         return f" {self.st.semiring.product} ".join(parts)
 
     def target(self) -> tuple[str, tuple[str, ...]]:
@@ -576,7 +580,9 @@ class _Lowering:
             self.body.append(Combine("acc", width, [self.update("acc", self.races())]))
         else:
             if self.races().kind == "carry":
-                raise ScheduleError(f"carry of {self.s.tags[0][0]}: no row spans two blocks; leave the race out or split pos")
+                raise ScheduleError(
+                    f"carry of {self.s.tags[0][0]}: no row spans two blocks; leave the race out or split pos"
+                )
             self.body.append(self.update("acc", self.races()))
 
     def stop_at_first(self) -> None:
@@ -630,7 +636,11 @@ class _Lowering:
         made = self.s.workspace
         assert made
         w, index, count = made.workspace, made.index, self.size(made.index)
-        self.setup.append(Line(w, f"empty({count}, dtype)"))
+        if self.s.cuda and not count.isdigit():
+            raise ScheduleError(f"precompute over {index} on CUDA: bound({index}) must say how large the workspace is")
+        if taken := next((loop for loop in producers if self.s.tag(loop)), None):
+            raise ScheduleError(f"precompute into {w}: {taken} fills it and cannot run on {self.s.tag(taken)[0]}")
+        self.setup.append(Line(w, f"cuda.local.array({count}, dtype)" if self.s.cuda else f"empty({count}, dtype)"))
         outside, state = self.body, (set(self.known), dict(self.at), dict(self.values))
         clear = Loop(index, "0", count, body=[Put(f"{w}[{index}]", "zero")])
         self.body.append(clear)
@@ -648,4 +658,3 @@ class _Lowering:
         self.locate()
         value = f"{w}[{index}] {self.st.semiring.product} {self.product(rest)}"
         self.body.append(self.update(value, self.races()))
-

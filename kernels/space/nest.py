@@ -203,9 +203,7 @@ def renamed(node: Node, fresh: dict[str, str]) -> Node:
                 node, name=text(node.name), begin=text(node.begin), end=text(node.end), body=inside(node.body)
             )
         case Guard():
-            return replace(
-                node, condition=text(node.condition), body=inside(node.body), other=inside(node.other)
-            )
+            return replace(node, condition=text(node.condition), body=inside(node.body), other=inside(node.other))
         case Combine():
             return replace(node, body=inside(node.body))
         case _:

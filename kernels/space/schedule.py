@@ -5,7 +5,9 @@ Every method returns a new schedule or raises `ScheduleError`, which names the l
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from keyword import iskeyword
 from typing import Any
 
 from .statement import MIN_PLUS, Access, Name, Node, Op, Semiring, Statement, accesses, leaves, names, parse
@@ -286,6 +288,7 @@ class Schedule:
         if self.workspace:
             raise ScheduleError(f"{rule}: there is a workspace already")
         factors = parse(f"w[{index}] = {product}", self.statement.semiring).products[0]
+        _name(workspace, self.statement)
         rest = [node for node in self.statement.products[0] if node not in factors]
         if len(rest) + len(factors) != len(self.statement.products[0]) or not rest:
             raise ScheduleError(f"{rule}: it is no part of {self.statement.text}")
@@ -437,7 +440,9 @@ class Schedule:
         made = self.maker(loop)
         if isinstance(made, Fuse) and self._walks(loop):
             tensor = next(found[0] for root in self.roots(loop) if (found := self.iterator(root)))
-            raise ScheduleError(f'{loop} fuses compressed levels of {tensor}: pos("{loop}", ..., "{tensor}") comes next')
+            raise ScheduleError(
+                f'{loop} fuses compressed levels of {tensor}: pos("{loop}", ..., "{tensor}") comes next'
+            )
 
     def _known(self, loop: str, rule: str) -> None:
         if loop not in self.loops:
@@ -464,8 +469,9 @@ class Schedule:
         taken = {*self.statement.indices, *self.statement.operands, *self.statement.scalars}
         taken |= {name for relation in self.relations for name in (*_parents(relation), *_children(relation))}
         for name in new:
-            if not name.isidentifier() or name in taken or new.count(name) > 1:
-                raise ScheduleError(f"{step[1:]}: {name} is taken or no name")
+            if name in taken or new.count(name) > 1:
+                raise ScheduleError(f"{step[1:]}: {name} is taken")
+            _name(name, self.statement)
         place = self.loops.index(old[0])
         loops = self.loops[:place] + new + self.loops[place + len(old) :]
         return self._next(step, loops=loops, relations=(*self.relations, made))
@@ -484,6 +490,20 @@ def _parents(relation: Any) -> tuple[str, ...]:
     return (relation.outer, relation.inner) if isinstance(relation, Fuse) else (relation.parent,)
 
 
+_RESERVED = {
+    "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first", "found", "last", "lower",
+    "min", "range", "row_add", "row_min", "row_or", "segment_add", "segment_min", "term", "uint64", "upper", "zero",
+    "LANES", "True", "False",
+}  # fmt: skip
+
+
+def _name(name: str, statement: Statement) -> None:
+    """Raise where the text of a kernel would use a name for two things."""
+    made = any(re.fullmatch(rf"(p{tensor}\d.*|{tensor}_.*|n_.*)", name) for tensor in statement.operands)
+    if not name.isidentifier() or iskeyword(name) or name in _RESERVED or made:
+        raise ScheduleError(f"{name} cannot be a name here: kernels use it")
+
+
 def _nodes(statement: Statement) -> tuple[Node, ...]:
     return (*statement.products[0], *statement.where)
 
@@ -500,8 +520,12 @@ def schedule(
     `pattern` names the operand whose leading levels a sparse output shares; its other dimensions are dense.
     """
     statement = parse(text, semiring) if isinstance(text, str) else text
+    for name in (*statement.indices, *statement.operands, *statement.scalars, statement.output.tensor):
+        _name(name, statement)
     if len(statement.products) != 1:
-        raise ScheduleError(f"{statement.text} is a sum of {len(statement.products)} products: schedule each of its terms")
+        raise ScheduleError(
+            f"{statement.text} is a sum of {len(statement.products)} products: schedule each of its terms"
+        )
     sparse = tuple((name, formats[name]) for name in statement.operands if name in formats and formats[name].sparse)
     reads = {a.tensor: a for node in _nodes(statement) for a in accesses(node)}
     order: list[str] = []

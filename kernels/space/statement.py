@@ -37,11 +37,13 @@ class Semiring:
     idempotent: bool
 
     def zero(self, dtype: Any) -> Any:
-        """What adds nothing and annihilates."""
+        """What adds nothing and annihilates; of 64-bit integers a value that a product does not carry past their range."""
         kind = np.dtype(dtype)
         if self.sum != "min":
             return kind.type(0)
-        return kind.type(np.inf) if kind.kind == "f" else kind.type(np.iinfo(kind).max)
+        if kind.kind == "f":
+            return kind.type(np.inf)
+        return kind.type(np.iinfo(kind).max // (2 if kind.itemsize == 8 else 1))
 
     def add(self, a: str, b: str) -> str:
         """Text of a sum."""

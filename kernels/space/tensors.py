@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .levels import Arrays, Compressed, Dense, Level, Singleton, check
-from .time_levels import Progression
+from .levels import Arrays, Compressed, Dense, Level, Singleton, array_module, check
 
 
 @dataclass(frozen=True)
@@ -63,19 +62,16 @@ class Tensor:
             self._check()
 
     def _check(self) -> None:
-        parents, before = 1, None
+        parents, above = 1, None
         for number, (level, data) in enumerate(zip(self.format.levels, self.arrays, strict=True)):
             size = self.shape[self.format.modes[number]]
-            what = f"level {number}"
             if set(data) != set(level.arrays):
-                raise ValueError(f"{what} needs the arrays {', '.join(level.arrays)}")
-            if isinstance(level, Dense):
-                parents, before = parents * size, None
-            elif isinstance(level, Progression):
-                parents = len(data["start"])
-            else:
-                equal = check(data, level, parents, size, before, what)
-                parents, before = len(data["crd"]), None if level.unique else equal
+                raise ValueError(f"level {number} needs the arrays {', '.join(level.arrays)}")
+            if level.full:
+                parents, above = parents * size, None
+                continue
+            run = check(level, data, parents, size, above, f"level {number}")
+            parents, above = len(data[level.arrays[-1]]), None if level.unique else run
         if self.values is not None and len(self.values) < parents:
             raise ValueError(f"{len(self.values)} values for {parents} positions")
 
@@ -116,11 +112,7 @@ class Tensor:
         """
         if matrix.format == "coo":
             row, col = (_unsigned(part) for part in (matrix.row, matrix.col))
-            pos = np.array([0, len(row)])
-            if not isinstance(row, np.ndarray):
-                from .levels import _module
-
-                pos = _module(row).asarray(pos)
+            pos = array_module(row).asarray([0, len(row)])
             arrays = ({"pos": pos, "crd": row}, {"crd": col})
             form = COO
         elif matrix.format in ("csr", "csc"):
@@ -136,30 +128,25 @@ class Tensor:
             whole = matrix.tocoo()
             return cls.from_coordinates((whole.row, whole.col), whole.data, matrix.shape, form)
 
-    @classmethod
-    def dense(cls, array: Any) -> Tensor:
-        """An array as it lies, or a view of it."""
-        return cls(dense_format(array.ndim), array.shape, tuple({"n": n} for n in array.shape), array.reshape(-1))
-
     def coordinates(self) -> tuple[list[np.ndarray], np.ndarray]:
         """Coordinates of each dimension and values, by position of the last level."""
-        count = 1
+        low, high = 0, 1
         columns: list[np.ndarray] = []
         for level, data in zip(self.format.levels, self.arrays, strict=True):
-            if isinstance(level, Dense):
-                n = data["n"]
+            if level.full:
+                n, count = data["n"], high - low
                 columns = [np.repeat(column, n) for column in columns] + [np.tile(np.arange(n), count)]
-                count *= n
+                low, high = low * n, high * n
                 continue
             if "pos" in level.arrays:
-                size = np.diff(data["pos"])
-                columns = [np.repeat(column, size) for column in columns]
-                count = int(size.sum())
-            columns.append(np.asarray(data["crd"])[:count].astype(np.int64))
+                pos = np.asarray(data["pos"])[low : high + 1]
+                columns = [np.repeat(column, np.diff(pos)) for column in columns]
+                low, high = int(pos[0]), int(pos[-1])
+            columns.append(np.asarray(data["crd"])[low:high].astype(np.int64))
         found: list[Any] = [None] * len(columns)
         for mode, column in zip(self.format.modes, columns, strict=True):
             found[mode] = column
-        return found, np.asarray(self.values)[:count]
+        return found, np.asarray(self.values)[low:high]
 
     def to(self, form: Format) -> Tensor:
         """The same entries in another format."""
