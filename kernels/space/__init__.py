@@ -2,7 +2,7 @@
 
 from .assembly import assemble
 from .autoschedule import autoschedule, rows_of, tune
-from .explain import code, explain
+from .explain import explain
 from .interpreter import interpret
 from .kernel import Kernel, kernel
 from .levels import Compressed, Dense, Singleton
@@ -14,6 +14,6 @@ from .time_levels import Progression, Window
 __all__ = [
     "ATOMIC", "CARRY", "COO", "CSC", "CSR", "DCSR", "MIN_PLUS", "NONE", "OR_AND", "PLUS_TIMES", "PRIVATE", "Compressed",
     "Dense", "Format", "Kernel", "Progression", "Schedule", "ScheduleError", "Semiring", "Singleton", "Statement",
-    "Tensor", "Window", "assemble", "autoschedule", "code", "coo_format", "csf_format", "dense_format", "explain",
+    "Tensor", "Window", "assemble", "autoschedule", "coo_format", "csf_format", "dense_format", "explain",
     "interpret", "kernel", "parse", "rows_of", "schedule", "shuffle", "tune",
 ]  # fmt: skip

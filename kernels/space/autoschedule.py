@@ -23,7 +23,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from .explain import code
 from .kernel import kernel
 from .lower import lower
 from .schedule import Schedule, ScheduleError, shuffle
@@ -255,7 +254,7 @@ def tune(base: Schedule, target: str = "cpu", repeats: int = 5, out: Any = None,
 
                 cuda.synchronize()
             times.append(perf_counter() - start)
-        seconds[code(made)] = min(times[1:])
+        seconds[made.code] = min(times[1:])
         if min(times[1:]) < least:
             best, least = made, min(times[1:])
-    return Tuned(best, code(best), seconds)
+    return Tuned(best, best.code, seconds)

@@ -78,8 +78,10 @@ class Kernel:
         zero = schedule.statement.semiring.zero(given[name].dtype)
         if schedule.cuda:
             function = compiled(self, given[name].dtype)
-            host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
-            grid = max(1, min(int(self._iterations(host)), 2**31 - 1))
+            grid = 1
+            if any(onto == "block" for _, onto, _ in schedule.tags):
+                host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
+                grid = max(1, min(int(self._iterations(host)), 2**31 - 1))
             function[grid, self._block(given)](*(given[key] for key in self.parameters))
             return
         function = compiled(self, given[name].dtype)

@@ -110,7 +110,8 @@ class _Lowering:
                 break
             place -= 1
         for (first, last), p in self.runs.items():
-            mixed = not set(s.roots(p.position)) <= self.out
+            covered = set(s.roots(p.position))
+            mixed = not covered <= self.out and all(set(s.roots(loop)) <= covered for loop in s.loops[first:last])
             if last == place and first < last and mixed and self.row_level(p) is not None:
                 self.flushed = p
                 return first
@@ -186,6 +187,8 @@ class _Lowering:
         if loop in self.known:
             return loop
         used = self.s.user(loop)
+        if isinstance(used, Fuse) and loop == used.outer and (fused := self.start(used.fused)) != "0":
+            return f"{factor(fused)} // {factor(self.extent(used.inner))}"
         if not isinstance(used, Split):
             return "0"
         outer, inner = self.start(used.outer), self.start(used.inner)
@@ -297,13 +300,11 @@ class _Lowering:
         return begin, end
 
     def tile(self, root: str) -> str:
-        """Coordinates in a tile of an index whose levels are walked."""
+        """Coordinates in a tile of an index whose level is walked."""
         used = self.s.user(root)
-        inner = root
-        while isinstance(used, Split):
-            last, inner = used, used.inner
-            used = self.s.user(inner)
-        return self.block_of(last)
+        carrier = self.s.carrier(root)
+        single = isinstance(used, Split) and used.inner == carrier
+        return self.block_of(used) if single else self.extent(carrier)
 
     def arrive(self, root: str, tensor: str, number: int) -> None:
         """The coordinate at a position that was walked to."""
@@ -354,7 +355,9 @@ class _Lowering:
                 case Fuse(outer, inner, fused):
                     if fused in self.known and inner not in self.known and not isinstance(self.s.user(fused), Pos):
                         count = factor(self.extent(inner))
-                        self.body += [Line(outer, f"{fused} // {count}"), Line(inner, f"{fused} % {count}")]
+                        made = self.s.maker(outer)
+                        begin = f"{self.span(made)[0]} + " if isinstance(made, Pos) else ""
+                        self.body += [Line(outer, f"{begin}{fused} // {count}"), Line(inner, f"{fused} % {count}")]
                         self.known |= {outer, inner}
                         return True
                 case Pos(parent, position):

@@ -141,11 +141,12 @@ def unrolled(nodes: list[Node], add: Callable[[str, str], str]) -> list[Node]:
 
 
 def _written_out(loop: Loop, add: Callable[[str, str], str]) -> list[Node]:
-    assigned = {node.name for node in walk(loop.body) if isinstance(node, Line)} - _carried(loop.body)
-    copies = []
-    for number in range(loop.unroll):
-        fresh = {name: f"{name}_{number}" for name in assigned} | {loop.name: str(number)}
-        copies.append([renamed(node, fresh) for node in loop.body])
+    """The copies one after the other, or jammed; a remainder that is shorter stays a loop."""
+    local = {node.name for node in loop.body if isinstance(node, Line)}
+    copies = [
+        [renamed(node, {name: f"{name}_{number}" for name in local} | {loop.name: str(number)}) for node in loop.body]
+        for number in range(loop.unroll)
+    ]
     whole = copies[0]
     for copy in copies[1:]:
         whole = _jammed(whole, copy, add)
@@ -154,31 +155,21 @@ def _written_out(loop: Loop, add: Callable[[str, str], str]) -> list[Node]:
     return [Guard("if", f"{loop.end} == {loop.unroll}", whole, [replace(loop, unroll=0)])]
 
 
-def _carried(body: list[Node]) -> set[str]:
-    """Names that an iteration hands to the next: those that it reads before it sets them."""
-    found, known = set[str](), set[str]()
-    for node in body:
-        inside = [node] if isinstance(node, Line) else list(walk([node]))
-        for one in inside:
-            if isinstance(one, Line):
-                if one.name in words(one.value) - known or (not isinstance(node, Line) and one.name not in known):
-                    found.add(one.name)
-            elif isinstance(one, Guard):
-                found |= words(one.condition) - known
-        if isinstance(node, Line):
-            known.add(node.name)
-    return found
-
-
 def _jammed(one: list[Node], other: list[Node], add: Callable[[str, str], str]) -> list[Node]:
-    """Two copies of a body as one: loops over the same range and updates of the same target at their ends merge."""
+    """Two copies of a body as one: updates of one target merge, and so do loops that hold nothing else."""
     if one and other and all(isinstance(node, Line) for node in (*one[:-1], *other[:-1])):
         a, b, lines = one[-1], other[-1], [*one[:-1], *other[:-1]]
         if isinstance(a, Update) and isinstance(b, Update) and a.target == b.target:
             return [*lines, replace(a, value=add(a.value, b.value))]
-        if isinstance(a, Loop) and isinstance(b, Loop) and (a.name, a.begin, a.end) == (b.name, b.begin, b.end):
+        if isinstance(a, Loop) and isinstance(b, Loop) and (a.begin, a.end) == (b.begin, b.end) and _plain(a):
             return [*lines, replace(a, body=_jammed(a.body, b.body, add))]
     return [*one, *other]
+
+
+def _plain(loop: Loop) -> bool:
+    """Whether a loop holds one update, or one such loop."""
+    inside = loop.body[0]
+    return len(loop.body) == 1 and (isinstance(inside, Update) or (isinstance(inside, Loop) and _plain(inside)))
 
 
 def renamed(node: Node, fresh: dict[str, str]) -> Node:

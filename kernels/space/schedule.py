@@ -11,7 +11,7 @@ from keyword import iskeyword
 from typing import Any
 
 from .statement import MIN_PLUS, Access, Name, Node, Op, Semiring, Statement, accesses, leaves, names, parse
-from .tensors import Format
+from .tensors import FORMAT_NAMES, Format
 from .time_levels import Progression
 
 
@@ -117,6 +117,22 @@ class Schedule:
     def cuda(self) -> bool:
         return any(onto in CUDA for _, onto, _ in self.tags)
 
+    @property
+    def code(self) -> str:
+        """Python that makes the schedule again."""
+        rings = {"min": ", semiring=MIN_PLUS", "|": ", semiring=OR_AND"}
+        ring = "" if self.statement.accumulate else rings.get(self.statement.semiring.sum, "")
+        pattern = f', pattern="{self.pattern}"' if self.pattern else ""
+        formats = [f", {name}={FORMAT_NAMES.get(form, form)}" for name, form in self.sparse]
+        steps, now = [], self
+        while now.before:
+            steps.append(now.step)
+            now = now.before
+        return "".join([f'schedule("{self.statement.text}"{ring}{pattern}{"".join(formats)})', *reversed(steps)])
+
+    def __repr__(self) -> str:
+        return self.code
+
     def maker(self, loop: str) -> Split | Fuse | Pos | None:
         """The relation that a loop comes from."""
         for relation in self.relations:
@@ -217,7 +233,7 @@ class Schedule:
             raise ScheduleError(f"fuse of {outer} and {inner}: both come from {self.roots(outer)[0]}")
         if self._walks(inner) or self._walks(outer):
             whole = all(isinstance(self.maker(loop), Fuse | None) for loop in (outer, inner))
-            if not whole or self.position(outer):
+            if not whole or self.position(outer) or self.position(inner):
                 raise ScheduleError(
                     f"fuse of {outer} and {inner}: through a compressed level only whole loops fuse, before any split"
                 )
@@ -352,6 +368,8 @@ class Schedule:
         fixed = dict(self.bounds).get(loop) if made is None else None
         if isinstance(made, Split) and loop == made.inner and not made.divide:
             fixed = made.factor
+        if not self.position(loop) and any(self.carrier(root) == loop and self.iterator(root) for root in self.roots(loop)):
+            raise ScheduleError(f"unroll of {loop}: how much a level stores is no constant; unroll positions, after pos")
         if fixed is None or self.tag(loop):
             raise ScheduleError(f"unroll of {loop}: its extent is no constant (split or bound it)")
         if fixed > 64:
@@ -369,10 +387,14 @@ class Schedule:
             raise ScheduleError(f"parallelize of {loop}: another loop runs on {onto} already")
         if self.tags and self.cuda != (onto in CUDA):
             raise ScheduleError(f"parallelize of {loop}: {onto} and {self.tags[0][1]} are of different machines")
+        if onto in ("warp", "lane", "thread"):
+            beside = {"thread"} if onto != "thread" else {"warp", "lane"}
+            if other := next((other for _, other, _ in self.tags if other in beside), None):
+                raise ScheduleError(f"parallelize of {loop}: {onto} and {other} are the same threads of a block")
         if loop in self.firsts:
             raise ScheduleError(f"parallelize of {loop}: first takes its iterations in order")
-        if onto == "threads" and self.loops[0] != loop:
-            raise ScheduleError(f"parallelize of {loop}: threads run the outermost loop, {self.loops[0]}")
+        if onto in ("threads", "block") and self.loops[0] != loop:
+            raise ScheduleError(f"parallelize of {loop}: {onto} is for the outermost loop, {self.loops[0]}")
         if onto == "vector" and self.loops[-1] != loop:
             raise ScheduleError(f"parallelize of {loop}: a vector runs the innermost loop, {self.loops[-1]}")
         if race.kind != "none" and race.kind not in RACES[onto]:

@@ -42,6 +42,7 @@ CSR = Format((Dense(), Compressed()), (0, 1))
 CSC = Format((Dense(), Compressed()), (1, 0))
 COO = coo_format(2)
 DCSR = csf_format(2)
+FORMAT_NAMES = {CSR: "CSR", CSC: "CSC", COO: "COO", DCSR: "DCSR"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from headway.kernels.space import (
@@ -23,9 +25,10 @@ from headway.kernels.space import (
     interpret,
     kernel,
 )
-from headway.kernels.space import kernel as kernel_of
 from headway.kernels.space import runtime
 from headway.kernels.space.source import load
+
+_MODULE = importlib.import_module("headway.kernels.space.kernel")
 
 FORMATS = {"csr": CSR, "csc": CSC, "coo": COO, "dcsr": DCSR}
 FORMATS_3D = {
@@ -83,10 +86,11 @@ def tensor(array: np.ndarray, form: Format) -> Tensor:
     return Tensor.from_coordinates(at, array[at], array.shape, form)
 
 
-def check(made: Schedule, operands: dict[str, Any], shape: tuple[int, ...], run: Kernel | None = None) -> None:
-    """A kernel and the interpreter agree; integers in floating point, so that the order of sums does not matter."""
-    run = run or kernel(made)
-    found = run(threads=2, **operands) if not made.cuda else run(**operands)
+def check(made: Schedule, operands: dict[str, Any], shape: tuple[int, ...], plain: bool = False) -> None:
+    """A kernel and the interpreter agree, on whole numbers: the order of sums does not matter."""
+    run = kernel(made)
+    with patch.object(_MODULE, "compiled", run_plain if plain else _MODULE.compiled):
+        found = run(**operands) if made.cuda else run(threads=2, **operands)
     found = found.to_dense() if isinstance(found, Tensor) else found
     expected = interpret(made.statement, np.zeros(shape, found.dtype), **operands)
     assert np.array_equal(found, expected), f"{run.source}\n{found}\n{expected}"
@@ -106,12 +110,14 @@ def run_plain(made: Kernel, dtype: np.dtype) -> Any:
     rows |= {"segment_add": lambda y, at, row, value, count: _add(y, at, value)}
     function = load(made.source, **constants, **shared, cuda=cuda, **rows)["kernel"]
 
+    lanes = made.lanes if any(onto == "lane" for _, onto, _ in made.schedule.tags) else 1
+
     class Launch:
         def __getitem__(self, size: tuple[int, int]) -> Any:
             def launch(*arguments: Any) -> None:
-                ids["gridDim"].x, ids["blockDim"].x = min(size[0], 3), size[1]
+                ids["gridDim"].x, ids["blockDim"].x = min(size[0], 3), size[1] // lanes
                 for ids["blockIdx"].x in range(min(size[0], 3)):
-                    for ids["threadIdx"].x in range(size[1]):
+                    for ids["threadIdx"].x in range(size[1] // lanes):
                         function(*arguments)
 
             return launch
@@ -125,6 +131,3 @@ def _add(array: np.ndarray, at: Any, value: Any) -> None:
 
 def _min(array: np.ndarray, at: Any, value: Any) -> None:
     array[at] = min(array[at], value)
-
-
-__all__ = ["FORMATS", "FORMATS_3D", "arrays", "check", "cubes", "kernel_of", "run_plain", "tensor"]
