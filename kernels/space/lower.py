@@ -252,10 +252,10 @@ class _Lowering:
             name = loop
         else:
             begin, end, name = "0", self.extent(loop), loop
-        if onto in ("threads", "block") and self.parallel == "1":
-            self.parallel = minus(end, begin)
-        if onto == "threads" and begin != "0":
-            raise ScheduleError(f"parallelize of {loop}: split its positions first")
+        if onto in ("threads", "block"):
+            if begin != "0":
+                raise ScheduleError(f"parallelize of {loop}: it walks positions; take pos, then split it")
+            self.parallel = end
         if len(self.s.firsts) > 1 and loop == self.s.firsts[0]:
             self.body.append(Put("found", "False"))
         made = Loop(name, begin, end, onto=onto, race=race, unroll=unroll)
@@ -293,9 +293,10 @@ class _Lowering:
             key = f"{key} + 1" if symbol in ("<=", ">") else key
             cut = level.seek(at, begin, end, key)
             name = f"p{tensor}{number}_{'begin' if symbol in ('>', '>=') else 'end'}"
-            while any(isinstance(node, Line) and node.name == name for node in self.body):
+            place = self.body if self.known else self.setup
+            while any(isinstance(node, Line) and node.name == name for node in place):
                 name += "_"
-            self.body.append(Line(name, cut))
+            place.append(Line(name, cut))
             begin, end = (name, end) if symbol in (">", ">=") else (begin, name)
         return begin, end
 
@@ -639,6 +640,8 @@ class _Lowering:
         made = self.s.workspace
         assert made
         w, index, count = made.workspace, made.index, self.size(made.index)
+        if self.races().kind == "carry":
+            raise ScheduleError(f"precompute into {w}: rows of a workspace are not carried; take atomic or private")
         if self.s.cuda and not count.isdigit():
             raise ScheduleError(f"precompute over {index} on CUDA: bound({index}) must say how large the workspace is")
         if taken := next((loop for loop in producers if self.s.tag(loop)), None):
