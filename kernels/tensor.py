@@ -64,8 +64,8 @@ def evaluate(
 ) -> Any:
     """Compute a statement.
 
-    An elementwise expression of sparse tensors becomes a sparse one (in `form`), a product with a tensor of the output's
-    own indices keeps that tensor's coordinates, everything else is dense. A sum is computed product by product.
+    An elementwise expression of sparse tensors becomes a sparse one (in `form`). A product with a tensor of the
+    output's own indices keeps its coordinates. Everything else is dense; a sum is computed product by product.
     """
     statement = parse(text, semiring) if isinstance(text, str) else text
     sparse = {name for name, given in operands.items() if isinstance(given, Tensor) and given.format.sparse}

@@ -20,7 +20,8 @@ pytest.importorskip("numba_cuda")
 def test_kernels_in_the_simulator() -> None:
     """Which is chosen when Numba is imported."""
     tests = Path(__file__).with_name("simulator")
-    options = ["-q", "-p", "no:xdist", "-o", "addopts=", "-o", f"pythonpath={tests.parent}"]
+    paths = f"pythonpath={tests.parent} {tests.parent / 'space'}"
+    options = ["-q", "-p", "no:xdist", "-o", "addopts=", "-o", paths]
     command = [sys.executable, "-m", "pytest", *options, str(tests)]
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)

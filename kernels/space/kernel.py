@@ -48,9 +48,8 @@ class Kernel:
         where = next((array for array in given.values() if _on_device(array)), None)
         if out is None and statement.accumulate:
             raise ValueError(f"{statement.output} is added to: pass it as out")
-        values = out.values if isinstance(out, Tensor) else out
-        result = values
-        if values is None:
+        result: Any = out.values if isinstance(out, Tensor) else out
+        if result is None:
             result = _full(self._shape(given, operands), statement.semiring.zero(_dtype(schedule, operands)), where)
         elif not statement.accumulate:
             result[...] = statement.semiring.zero(result.dtype)
@@ -195,7 +194,7 @@ def source_of(schedule: Schedule, nest: Nest, parameters: tuple[str, ...]) -> st
     lines = [f"# {schedule.statement.text}", f"def kernel({', '.join(parameters)}):"]
     lines += text.lines([*nest.setup, *nest.body])
     if shared:
-        needed = [line for line in nest.setup if "dtype" not in line.value]
+        needed = [line for line in nest.setup if not any("dtype" in text for text in texts([line]))]
         lines += ["", "", f"def iterations({', '.join(parameters)}):", *text.lines(list(needed))]
         lines.append(f"    return {nest.parallel}")
     return "\n".join(lines) + "\n"

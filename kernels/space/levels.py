@@ -106,7 +106,7 @@ class Singleton(Level):
 
 @dataclass(frozen=True)
 class Run:
-    """Positions [low, high) of a level that are in use; `equal[n]`: the n-th but one has the coordinates of the one before."""
+    """Positions [low, high) of a level that are in use; `equal[n]`: n + 1 has the coordinates of n, from `low` on."""
 
     low: int
     high: int

@@ -81,7 +81,7 @@ class _Lowering:
     def covered(self, p: Pos) -> list[tuple[int, str]]:
         """The levels that a position loop runs over, with their indices."""
         roots = self.s.roots(p.position)
-        tensor, last = self.s.iterator(roots[-1]) or ("", 0)
+        _, last = self.s.iterator([*roots][-1]) or ("", 0)
         return list(zip(range(last - len(roots) + 1, last + 1), roots, strict=True))
 
     def run_of(self, p: Pos) -> tuple[int, int]:
@@ -120,7 +120,7 @@ class _Lowering:
     def row_level(self, p: Pos) -> int | None:
         """The last level of the row that a sum along `p` belongs to: rows are the leading levels, or there is none.
 
-        A row ends where the next level's positions are walked past, or (if nothing is walked) where a coordinate changes.
+        A row ends where the next level's positions are walked past; if nothing is walked, where a coordinate changes.
         """
         covered = self.covered(p)
         inside = [root in self.out for _, root in covered]
@@ -208,11 +208,12 @@ class _Lowering:
         top = self.body
         producers = self.s.producers()
         self.settle()
-        for self.depth, loop in enumerate(self.s.loops):
+        for depth, loop in enumerate(self.s.loops):
+            self.depth = depth
             if producers and loop == producers[0]:
                 self.open_workspace(producers)
                 return self.finish(top)
-            self.before(self.depth)
+            self.before(depth)
             self.open(loop)
         self.depth = len(self.s.loops)
         self.before(self.depth)
@@ -241,13 +242,12 @@ class _Lowering:
         if loop in self.s.unrolled:
             made = self.s.maker(loop)
             unroll = made.factor if isinstance(made, Split) else int(self.size(loop))
-        root = self.s.roots(loop)[0]
+        root = next(iter(self.s.roots(loop)))
         found = self.s.iterator(root)
         if found and not self.s.position(loop) and self.s.carrier(root) == loop:
             begin, end, name = *self.stored_span(root, *found), f"p{found[0]}{found[1]}"
             self.at[found] = name
-        elif isinstance(self.s.maker(loop), Pos):
-            made = self.s.maker(loop)
+        elif isinstance(made := self.s.maker(loop), Pos):
             begin, end = self.span(made) if tag else self.edges(made, self.covered(made)[-1][0])
             name = loop
         else:
@@ -304,8 +304,9 @@ class _Lowering:
         """Coordinates in a tile of an index whose level is walked."""
         used = self.s.user(root)
         carrier = self.s.carrier(root)
-        single = isinstance(used, Split) and used.inner == carrier
-        return self.block_of(used) if single else self.extent(carrier)
+        if isinstance(used, Split) and used.inner == carrier:
+            return self.block_of(used)
+        return self.extent(carrier)
 
     def arrive(self, root: str, tensor: str, number: int) -> None:
         """The coordinate at a position that was walked to."""
@@ -420,9 +421,10 @@ class _Lowering:
             if loop not in leaves or leaves[-1] == loop:
                 continue
             made = self.s.maker(loop)
-            size = made.factor if isinstance(made, Split) and not made.divide and loop == made.outer else 0
-            if not size or made.parent != p.position or not self.searched(p):
+            direct = isinstance(made, Split) and made.parent == p.position and loop == made.outer and not made.divide
+            if not isinstance(made, Split) or not direct or not self.searched(p):
                 continue
+            size = made.factor
             for number, _ in self.covered(p)[1:]:
                 if not self.level(p.tensor, number).searched:
                     return
@@ -592,7 +594,8 @@ class _Lowering:
     def stop_at_first(self) -> None:
         """Leave the loops of `first` after the innermost group that found something."""
         firsts = self.s.firsts
-        if firsts and not isinstance(self.level(*(self.s.iterator(firsts[-1]) or ("", 0))), Progression):
+        last = self.s.iterator(firsts[-1]) if firsts else None
+        if last and not isinstance(self.level(*last), Progression):
             self.body.append(Stop())
         if len(firsts) > 1:
             self.body.insert(len(self.body) - isinstance(self.body[-1], Stop), Put("found", "True"))
@@ -604,7 +607,7 @@ class _Lowering:
         race = self.races()
         if race.kind != "carry":
             return [self.update("acc", race)]
-        array, at = self.target()
+        _, at = self.target()
         block, rest = self.s.tags[0][0], at[self.kept :]
         rows = at[: self.kept]
         first = " and ".join(f"{row} == {row}_first" for row in rows)
@@ -627,8 +630,8 @@ class _Lowering:
         self.kept = sum(lead)
         if set(leaves) - {block} != set(self.s.loops[first:last]) or not all(lead[: self.kept]) or block not in leaves:
             raise ScheduleError(
-                f"carry of {block}: inside it only {' > '.join(leaves[1:])}, in this order, may walk {p.tensor}, and its "
-                f"rows must be the first indices of {self.st.output}"
+                f"carry of {block}: inside it only {' > '.join(leaves[1:])}, in this order, may walk {p.tensor}, and "
+                f"its rows must be the first indices of {self.st.output}"
             )
         for place, row in enumerate(at[: self.kept]):
             self.body += [Line(f"{row}_first", row), Put(f"aside_row[2 * {block}, {place}]", row)]
@@ -650,7 +653,8 @@ class _Lowering:
         outside, state = self.body, (set(self.known), dict(self.at), dict(self.values))
         clear = Loop(index, "0", count, body=[Put(f"{w}[{index}]", "zero")])
         self.body.append(clear)
-        for self.depth, loop in enumerate(self.s.loops[-len(producers) :], len(self.s.loops) - len(producers)):
+        for loop in producers:
+            self.depth = self.s.loops.index(loop)
             self.before(self.depth)
             self.open(loop)
         self.body.append(Update(f"{w}[{index}]", self.product(made.factors)))

@@ -92,7 +92,7 @@ RACES = {
 
 @dataclass(frozen=True)
 class Schedule:
-    """Loops from the outermost in. `sparse` are the formats of sparse operands, `pattern` the one the output follows."""
+    """Loops from the outermost in. `sparse`: formats of the sparse operands; `pattern`: the one the output follows."""
 
     statement: Statement
     sparse: tuple[tuple[str, Format], ...]
@@ -276,14 +276,14 @@ class Schedule:
 
     def reorder(self, *order: str) -> Schedule:
         """The named loops take the places that they hold in this order."""
+        if set(order) & set(self.firsts):
+            raise ScheduleError(f"reorder across first({', '.join(self.firsts)}): what it finds depends on its order")
         for loop in order:
             self._free(loop, "reorder")
         if len(set(order)) < len(order):
             raise ScheduleError(f"reorder of {', '.join(order)}: a loop is named twice")
         places, named = sorted(self.loops.index(loop) for loop in order), iter(order)
         loops = tuple(next(named) if place in places else loop for place, loop in enumerate(self.loops))
-        if self.firsts and loops[-len(self.firsts) :] != self.firsts:
-            raise ScheduleError(f"reorder across first({', '.join(self.firsts)}): what it finds depends on its order")
         return self._next(f".reorder({', '.join(map(_quote, order))})", loops=loops).ordered()
 
     def bound(self, loop: str, extent: int) -> Schedule:
@@ -346,10 +346,20 @@ class Schedule:
         uses = [n for n in seen if set(loops) & (set(n.indices) if isinstance(n, Access) else {str(n)})]
         if len(plain) != 1 or len(uses) != 1:
             raise ScheduleError(f"first({', '.join(loops)}): the expression must grow with {loops[-1]} alone")
-        for node in self.statement.where:
-            if isinstance(node, Op) and names(node) & set(loops) and not self.at_least(node):
-                raise ScheduleError(f"first({', '.join(loops)}): the condition {node} is not index >= key")
+        last = found[-1]
+        if last and isinstance(self.formats[last[0]].levels[last[1]], Progression):
+            self._one_lower_bound(loops[-1])
         return self._next(f".first({', '.join(map(_quote, loops))})", firsts=loops)
+
+    def _one_lower_bound(self, index: str) -> None:
+        """Raise where the first term at or after a key may not be the first that the conditions allow."""
+        lower = 0
+        for node in self.statement.where:
+            found = self.at_least(node)
+            if isinstance(node, Op) and index in names(node):
+                lower += bool(found and found[1] == ">=")
+                if not found or found[0] != index or found[1] == ">" or lower > 1:
+                    raise ScheduleError(f"first of {index}: {node} is not the one condition {index} >= key")
 
     def at_least(self, node: Node) -> tuple[str, str, Node] | None:
         """(index, comparison, key) of a condition that compares an index with what does not depend on it."""
@@ -368,8 +378,12 @@ class Schedule:
         fixed = dict(self.bounds).get(loop) if made is None else None
         if isinstance(made, Split) and loop == made.inner and not made.divide:
             fixed = made.factor
-        if not self.position(loop) and any(self.carrier(root) == loop and self.iterator(root) for root in self.roots(loop)):
-            raise ScheduleError(f"unroll of {loop}: how much a level stores is no constant; unroll positions, after pos")
+        if not self.position(loop) and any(
+            self.carrier(root) == loop and self.iterator(root) for root in self.roots(loop)
+        ):
+            raise ScheduleError(
+                f"unroll of {loop}: how much a level stores is no constant; unroll positions, after pos"
+            )
         if fixed is None or self.tag(loop):
             raise ScheduleError(f"unroll of {loop}: its extent is no constant (split or bound it)")
         if fixed > 64:
@@ -406,6 +420,8 @@ class Schedule:
             )
         if not self.shared(loop):
             race = NONE
+        if race.kind == "private" and self.statement.output.tensor in self.statement.operands:
+            raise ScheduleError(f"parallelize of {loop}: {self.statement.output} is read, private copies would be empty")
         if race.kind == "shuffle" and set(self.roots(loop)) & set(self.statement.output.indices):
             raise ScheduleError(f"parallelize of {loop}: shuffle adds up lanes of one entry; the output follows {loop}")
         hint = f', "{race.kind}"' if race.kind not in ("none", "shuffle") else ""
@@ -513,9 +529,8 @@ def _parents(relation: Any) -> tuple[str, ...]:
 
 
 _RESERVED = {
-    "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first", "found", "last", "lower",
-    "min", "range", "row_add", "row_min", "row_or", "segment_add", "segment_min", "term", "uint64", "upper", "zero",
-    "LANES", "True", "False",
+    "LANES", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first", "found",
+    "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "term", "uint64", "upper", "zero",
 }  # fmt: skip
 
 
@@ -545,9 +560,7 @@ def schedule(
     for name in (*statement.indices, *statement.operands, *statement.scalars, statement.output.tensor):
         _name(name, statement)
     if len(statement.products) != 1:
-        raise ScheduleError(
-            f"{statement.text} is a sum of {len(statement.products)} products: schedule each of its terms"
-        )
+        raise ScheduleError(f"{statement.text} sums {len(statement.products)} products: schedule each of its terms")
     sparse = tuple((name, formats[name]) for name in statement.operands if name in formats and formats[name].sparse)
     reads = {a.tensor: a for node in _nodes(statement) for a in accesses(node)}
     order: list[str] = []

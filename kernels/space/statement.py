@@ -37,7 +37,7 @@ class Semiring:
     idempotent: bool
 
     def zero(self, dtype: Any) -> Any:
-        """What adds nothing and annihilates; of 64-bit integers a value that a product does not carry past their range."""
+        """What adds nothing and annihilates; of 64-bit integers one that a product does not carry past their range."""
         kind = np.dtype(dtype)
         if self.sum != "min":
             return kind.type(0)

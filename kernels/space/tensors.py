@@ -175,7 +175,7 @@ class Tensor:
 
 def _sum(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Sums of the runs that begin at `starts`; of truth values, whether any holds."""
-    return (np.logical_or if values.dtype == bool else np.add).reduceat(values, starts)
+    return (np.logical_or if values.dtype == bool else np.add).reduceat(values, starts, dtype=values.dtype)
 
 
 def _unsigned(crd: Any) -> Any:

@@ -24,8 +24,8 @@ from headway.kernels.space import (
     csf_format,
     interpret,
     kernel,
+    runtime,
 )
-from headway.kernels.space import runtime
 from headway.kernels.space.source import load
 
 _MODULE = importlib.import_module("headway.kernels.space.kernel")

@@ -53,8 +53,8 @@ def random_schedule(draw: Callable[[Any], Any], base: Schedule, cuda: bool) -> S
                 made = made.unroll(loop)
             else:
                 made = made.precompute("A[i, j, k] * C[k, r]", "r", "w")
-        except (ScheduleError, TypeError) as error:
-            assert str(error)
+        except (ScheduleError, TypeError):  # the latter where fuse lacks a second loop
+            continue
     targets = ["block", "warp", "lane", "thread"] if cuda else ["threads", "vector"]
     races = ["none", "atomic", "carry", "private", shuffle(8)]
     for onto in targets:
@@ -63,8 +63,8 @@ def random_schedule(draw: Callable[[Any], Any], base: Schedule, cuda: bool) -> S
             loop = made.loops[0]
         try:
             made = made.parallelize(loop, onto, race)
-        except ScheduleError as error:
-            assert str(error)
+        except ScheduleError:
+            continue
     note(made.code)
     return made
 
@@ -72,8 +72,7 @@ def random_schedule(draw: Callable[[Any], Any], base: Schedule, cuda: bool) -> S
 def accepted(made: Schedule) -> bool:
     try:
         kernel(made)
-    except ScheduleError as error:
-        assert str(error)
+    except ScheduleError:
         return False
     return True
 

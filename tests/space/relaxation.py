@@ -1,0 +1,100 @@
+"""Statements that the next issues need, and their schedules: earliest arrival over Cluster-AP, a windowed sum."""
+
+from __future__ import annotations
+
+import numpy as np
+from headway.kernels.space import (
+    Compressed,
+    Dense,
+    Format,
+    Progression,
+    Schedule,
+    Tensor,
+    Window,
+    schedule,
+    shuffle,
+)
+from headway.storage.cluster_ap import ClusterAp
+
+# vertex > edge > connection type (its coordinate is the duration) > cluster > progression.
+CLUSTER_AP = Format((Dense(), Compressed(), Compressed(), Compressed(), Progression()), (0, 1, 2, 3, 4))
+RELAX = schedule(
+    "arrival[v] min= t + l where active[u] and S[u, v, l, c, t] and c >= arrival[u] // width and t >= arrival[u]",
+    S=CLUSTER_AP,
+)
+WINDOWS = Format((Dense(), Window(), Compressed()), (0, 1, 2))
+WINDOWED = schedule("H[i, k] += A[i, w, j] * X[j, k] where t0 <= w < t1", A=WINDOWS)
+
+
+def of_cluster_ap(graph: ClusterAp) -> Tensor:
+    """The arrays of a store, as they lie."""
+    vertices = len(graph.vertex_edge) - 1
+    arrays = (
+        {"n": vertices},
+        {"pos": graph.vertex_edge, "crd": graph.edge_to},
+        {"pos": graph.edge_type, "crd": graph.duration.view(np.uint32)},
+        {"pos": graph.type_cluster, "crd": graph.cluster_number},
+        {"pos": graph.cluster_first, "start": graph.start, "end": graph.end, "step": graph.step},
+    )
+    return Tensor(CLUSTER_AP, (vertices, vertices, 2**31, 2**16, 2**31), arrays, None)
+
+
+def fused(made: Schedule, *loops: str) -> Schedule:
+    """Positions `p` of the last loop, which all others are fused into."""
+    last = loops[-1]
+    for number, loop in enumerate(reversed(loops[:-1])):
+        made, last = made.fuse(loop, last, f"f{number}"), f"f{number}"
+    return made.pos(last, "p", "S")
+
+
+FIRST = RELAX.first("c", "t")
+CPU = {
+    "as stated": RELAX,
+    "vertices": FIRST.parallelize("u", "threads", "atomic"),
+    "edges": fused(FIRST, "u", "v").split("p", "b", "e", 16).parallelize("b", "threads", "atomic"),
+    "connection types": fused(FIRST, "u", "v", "l").split("p", "b", "q", 16).parallelize("b", "threads", "atomic"),
+    "connection types, all terms": fused(RELAX, "u", "v", "l")
+    .split("p", "b", "q", 16)
+    .parallelize("b", "threads", "atomic"),
+    "progressions": fused(RELAX, "u", "v", "l", "c", "t")
+    .split("p", "b", "q", 16)
+    .parallelize("b", "threads", "atomic"),
+}
+CUDA = {
+    "edge a thread": fused(FIRST, "u", "v")
+    .split("p", "b", "e", 256)
+    .parallelize("b", "block", "atomic")
+    .parallelize("e", "thread", "atomic"),
+    "connection type a thread": fused(FIRST, "u", "v", "l")
+    .split("p", "b", "q", 256)
+    .parallelize("b", "block", "atomic")
+    .parallelize("q", "thread", "atomic"),
+    "edge to eight lanes": fused(FIRST, "u", "v")
+    .split("p", "b", "e", 32)
+    .pos("l", "lp", "S")
+    .parallelize("b", "block", "atomic")
+    .parallelize("e", "warp", "atomic")
+    .parallelize("lp", "lane", shuffle(8)),
+    "progression a thread": fused(RELAX, "u", "v", "l", "c", "t")
+    .split("p", "b", "q", 256)
+    .parallelize("b", "block", "atomic")
+    .parallelize("q", "thread", "atomic"),
+}
+WINDOWED_CPU = {
+    "as stated": WINDOWED,
+    "rows": WINDOWED.split("i", "a", "b", 4).parallelize("a", "threads"),
+    "blocks of entries": WINDOWED.fuse("w", "j", "f")
+    .fuse("i", "f", "g")
+    .pos("g", "p", "A")
+    .split("p", "a", "b", 8)
+    .reorder("a", "k", "b")
+    .parallelize("a", "threads", "carry"),
+}
+WINDOWED_CUDA = {
+    "row a thread": WINDOWED.split("i", "a", "b", 64).parallelize("a", "block").parallelize("b", "thread"),
+    "row a warp, columns over lanes": WINDOWED.split("i", "a", "b", 4)
+    .reorder("a", "b", "k", "w", "j")
+    .parallelize("a", "block")
+    .parallelize("b", "warp")
+    .parallelize("k", "lane"),
+}

@@ -1,0 +1,107 @@
+"""Sparse outputs: unions and intersections, in every mix of formats."""
+
+from __future__ import annotations
+
+import importlib
+from itertools import product
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from cases import arrays, tensor
+from headway.kernels.space import (
+    COO,
+    CSC,
+    CSR,
+    DCSR,
+    MIN_PLUS,
+    Compressed,
+    Dense,
+    Format,
+    ScheduleError,
+    Tensor,
+    assemble,
+    csf_format,
+    parse,
+)
+from headway.kernels.space.source import load
+
+MODULE = importlib.import_module("headway.kernels.space.assembly")
+COMPILED = (CSR, DCSR, CSR)
+RNG = np.random.default_rng(0)
+EXPRESSIONS = {
+    "Z[i, j] = A[i, j] + B[i, j]": lambda a, b, c, d: a + b,
+    "Z[i, j] = A[i, j] * B[i, j]": lambda a, b, c, d: a * b,
+    "Z[i, j] = A[i, j] * B[i, j] - C[i, j]": lambda a, b, c, d: a * b - c,
+    "Z[i, j] = 2 * A[i, j] - d[i] * (B[i, j] + C[i, j])": lambda a, b, c, d: 2 * a - d[:, None] * (b + c),
+}
+
+
+def plain(statement, formats, form):
+    """Both texts, not compiled."""
+    names = load(MODULE.source_of(statement, dict(formats), form))
+    return names["count"], names["fill"]
+
+
+def shuffled(array: np.ndarray) -> np.ndarray:
+    """As sparse, elsewhere."""
+    return RNG.permuted(RNG.permuted(array, axis=0), axis=1)
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+@pytest.mark.parametrize("forms", [(CSR, CSR, CSR), (CSR, DCSR, CSR), (DCSR, DCSR, DCSR), (DCSR, CSR, DCSR)])
+def test_matrices(text: str, forms: tuple[Format, ...]) -> None:
+    statement = parse(text)
+    for array in arrays().values():
+        a, b, c, d = array, shuffled(array), shuffled(array), RNG.integers(1, 9, len(array)).astype(float)
+        operands = {"A": tensor(a, forms[0]), "B": tensor(b, forms[1]), "C": tensor(c, forms[0]), "d": d}
+        with patch.object(MODULE, "_compiled", MODULE._compiled if forms == COMPILED else plain):
+            made = assemble(statement, forms[2], **{name: operands[name] for name in statement.operands})
+        Tensor(made.format, made.shape, made.arrays, made.values)  # sorted, unique, inside
+        assert made.format == forms[2]
+        assert np.array_equal(made.to_dense(), EXPRESSIONS[text](a, b, c, d))
+
+
+@pytest.mark.parametrize("text", ["Z[i, j, k] = A[i, j, k] + B[i, j, k]", "Z[i, j, k] = A[i, j, k] * B[i, j, k]"])
+def test_cubes(text: str) -> None:
+    """No position without something below it, where the output is compressed."""
+    a, b = ((RNG.random((5, 6, 7)) < 0.15) * RNG.integers(1, 9, (5, 6, 7)) for _ in range(2))
+    csf, mixed = csf_format(3), Format((Dense(), Compressed(), Compressed()), (0, 1, 2))
+    for first, second in product([csf, mixed], repeat=2):
+        with patch.object(MODULE, "_compiled", plain):
+            made = assemble(parse(text), first, A=tensor(a, first), B=tensor(b, second))
+        expected = tensor(a + b if "+" in text else a * b, first)
+        for ours, theirs in zip(made.arrays, expected.arrays, strict=True):
+            for part in ours:
+                assert np.array_equal(ours[part], theirs[part])
+
+
+def test_other_semirings() -> None:
+    a, b = np.array([[1.0, 0.0, 5.0]]), np.array([[3.0, 4.0, 0.0]])
+    made = assemble(parse("Z[i, j] = min(A[i, j], B[i, j])", MIN_PLUS), A=tensor(a, CSR), B=tensor(b, CSR))
+    assert made.to_dense().tolist() == [[1, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "message"),
+    [
+        ("Z[i] = A[i, j]", None, "only elementwise expressions have a sparse output"),
+        ("Z[i, j] = A[i, j] + D[i, j]", None, "a product without a sparse tensor makes the output dense"),
+        ("Z[i, j] = A[i, j] + T[i, j]", None, "is stored in another order than the output; repack it with to"),
+        ("Z[i, j] = A[i, j] + O[i, j]", None, "has levels that cannot be merged; repack it with to"),
+        ("Z[i, j] = A[i, j]", COO, "the levels of an output are dense or compressed, not COO"),
+        ("Z[i, j] = A[i, j]", Format((Compressed(), Dense()), (0, 1)), "dense levels, then compressed ones"),
+        ("Z[i, j] = D[i, j]", None, "a sparse output needs a sparse operand"),
+    ],
+)
+def test_refused(text: str, form: Format | None, message: str) -> None:
+    array = arrays()["full"]
+    given = {"A": tensor(array, CSR), "T": tensor(array, CSC), "O": tensor(array, COO), "D": array}
+    statement = parse(text)
+    with pytest.raises(ScheduleError, match=message):
+        assemble(statement, form, **{name: given[name] for name in statement.operands})
+
+
+def test_shapes_agree() -> None:
+    with pytest.raises(ValueError, match=r"B has the shape \(2, 3\), A has \(3, 2\)"):
+        assemble(parse("Z[i, j] = A[i, j] + B[i, j]"), A=tensor(np.eye(3, 2), CSR), B=tensor(np.eye(2, 3), CSR))

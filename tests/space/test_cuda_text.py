@@ -1,0 +1,86 @@
+"""The CUDA texts: in plain Python thread by thread, and as PTX for the architecture that figures are measured on."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from cases import check
+from conftest import connections_store
+from cuda_cases import operands, schedules
+from headway.cluster.devices import cuda_device
+from headway.kernels.space import Kernel, Schedule, Tensor, kernel
+from relaxation import CUDA, WINDOWED_CUDA, WINDOWS, of_cluster_ap
+
+SCHEDULES = dict(schedules())
+MODULE = importlib.import_module("headway.kernels.space.kernel")
+COMPILED = MODULE.compiled
+
+
+def ptx(made: Schedule, out: Any = None, **given: Any) -> str:
+    """What NVVM makes of a kernel for the types of these operands."""
+    from numba import cuda, typeof, types
+
+    found: list[str] = []
+
+    class Launch:
+        def __init__(self, run: Kernel, dtype: np.dtype) -> None:
+            self.function = COMPILED(run, dtype)
+
+        def __getitem__(self, size: tuple[int, int]) -> Any:
+            return self.compile
+
+        def compile(self, *arguments: Any) -> None:
+            signature = types.void(*map(typeof, arguments))
+            found.append(cuda.compile_ptx(self.function.py_func, signature, cc=(9, 0))[0])
+
+    with patch.object(MODULE, "compiled", Launch):
+        kernel(made)(out=out, **given)
+    return found[0]
+
+
+@pytest.fixture
+def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not cuda_device().trouble:
+        pytest.skip("a GPU compiles its kernels itself")
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
+
+
+@pytest.mark.parametrize("how", SCHEDULES)
+def test_thread_by_thread(how: str) -> None:
+    given, shape = operands(SCHEDULES[how])
+    check(SCHEDULES[how], given, shape, plain=True)
+
+
+@pytest.mark.parametrize("how", SCHEDULES)
+def test_ptx(how: str, no_device: None) -> None:
+    given, _ = operands(SCHEDULES[how])
+    assert ".target sm_90" in ptx(SCHEDULES[how], **given)
+
+
+@pytest.mark.parametrize("how", CUDA)
+def test_earliest_arrival(how: str, no_device: None) -> None:
+    store = of_cluster_ap(connections_store([(0, 1, 100, 60), (1, 2, 200, 60)], 3).cluster_ap)
+    labels = np.zeros(3, np.int32)
+    text = ptx(CUDA[how], labels, S=store, active=labels == 0, width=3600)
+    assert ".target sm_90" in text
+    assert "min.s32" in text  # the atomic
+
+
+@pytest.mark.parametrize("how", WINDOWED_CUDA)
+def test_windowed_sum(how: str, no_device: None) -> None:
+    stored = Tensor.from_coordinates(([0], [1], [2]), [1.0], (3, 4, 5), WINDOWS)
+    assert ".target sm_90" in ptx(WINDOWED_CUDA[how], np.zeros((3, 6)), A=stored, X=np.ones((5, 6)), t0=0, t1=3)
+
+
+@pytest.mark.skipif(bool(cuda_device().trouble), reason=cuda_device().trouble)
+@pytest.mark.parametrize("how", SCHEDULES)
+def test_on_a_device(how: str) -> None:
+    given, shape = operands(SCHEDULES[how])
+    check(SCHEDULES[how], given, shape)

@@ -1,0 +1,107 @@
+"""Tensors: packing, what is shared with SciPy, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from cases import FORMATS, FORMATS_3D, arrays, cubes, tensor
+from headway.kernels.space import COO, CSC, CSR, DCSR, Compressed, Dense, Format, Tensor, dense_format
+
+UNSORTED = (np.array([3, 1, 0]), np.array([0, 2, 3]))
+REPEATED = (np.array([1, 1, 0]), np.array([0, 2, 3]))
+
+
+@pytest.mark.parametrize("form", [*FORMATS.values(), dense_format(2)])
+def test_matrices_come_back(form: Format) -> None:
+    for array in arrays().values():
+        made = tensor(array, form)
+        assert np.array_equal(made.to_dense(), array)
+        assert np.array_equal(made.to(CSC).to_dense(), array)
+        if array.size:
+            assert np.array_equal(made.to_scipy().toarray(), array)
+
+
+@pytest.mark.parametrize("form", FORMATS_3D.values())
+def test_cubes_come_back(form: Format) -> None:
+    for array in cubes().values():
+        assert np.array_equal(tensor(array, form).to_dense(), array)
+
+
+def test_duplicates_are_summed() -> None:
+    made = Tensor.from_coordinates(([1, 0, 1], [2, 1, 2]), [1.0, 2.0, 4.0], (2, 3), CSR)
+    assert made.to_dense().tolist() == [[0, 2, 0], [0, 0, 5]]
+    truth = Tensor.from_coordinates(([1, 1], [2, 2]), [True, True], (2, 3), CSR)
+    assert truth.values.tolist() == [True]
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_scipy_shares_its_arrays(kind: str) -> None:
+    matrix = scipy.sparse.random(20, 30, 0.2, kind, random_state=1)
+    if kind == "coo":
+        matrix = matrix.tocsr().tocoo()
+    made = Tensor.from_scipy(matrix)
+    assert made.values is matrix.data
+    index = matrix.col if kind == "coo" else matrix.indices
+    assert np.shares_memory(made.arrays[1]["crd"], index)
+    assert made.arrays[1]["crd"].dtype == np.uint32
+    back = made.to_scipy()
+    assert back.format == kind
+    assert np.shares_memory(back.data, matrix.data)
+    assert (back != matrix).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        (UNSORTED, r"level 1: coordinate 1 at position 1 stands after a greater one; canonical=True sorts and sums"),
+        (REPEATED, r"level 1: coordinate 1 at position 1 repeats; canonical=True sorts and sums duplicates"),
+    ],
+)
+def test_order_is_checked_or_made(indices: tuple[np.ndarray, np.ndarray], message: str) -> None:
+    matrix = scipy.sparse.csr_matrix((np.array([1.0, 2.0, 4.0]), *indices), shape=(2, 4))
+    with pytest.raises(ValueError, match=message):
+        Tensor.from_scipy(matrix)
+    assert np.array_equal(Tensor.from_scipy(matrix, canonical=True).to_dense(), matrix.toarray())
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "message"),
+    [
+        ([1, 0], [0, 0], "level 0: coordinate 0 at position 1 stands after a greater one"),
+        ([0, 0], [1, 0], "level 1: coordinate 0 at position 1 stands after a greater one"),
+        ([0, 0], [1, 1], "level 1: coordinate 1 at position 1 repeats"),
+        ([0, 3], [1, 1], "level 0: a coordinate is missing or outside of a dimension of 2"),
+    ],
+)
+def test_coo_is_checked(row: list[int], column: list[int], message: str) -> None:
+    arrays = ({"pos": np.array([0, 2]), "crd": np.array(row)}, {"crd": np.array(column)})
+    with pytest.raises(ValueError, match=message):
+        Tensor(COO, (2, 2), arrays, np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("pos", "message"),
+    [
+        ([0, 1], "level 1: pos must hold 3 ascending offsets into 2 positions"),
+        ([0, 2, 1], "pos must hold 3 ascending offsets"),
+        ([0, 1, 3], "pos must hold 3 ascending offsets"),
+    ],
+)
+def test_offsets_are_checked(pos: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Tensor(CSR, (2, 2), ({"n": 2}, {"pos": np.array(pos), "crd": np.array([0, 1])}), np.ones(2))
+
+
+def test_other_troubles() -> None:
+    with pytest.raises(ValueError, match="1 values for 2 positions"):
+        Tensor(CSR, (2, 2), ({"n": 2}, {"pos": np.array([0, 1, 2]), "crd": np.array([0, 1])}), np.ones(1))
+    with pytest.raises(ValueError, match="level 0 needs the arrays pos, crd"):
+        Tensor(DCSR, (2, 2), ({"n": 2}, {"pos": np.array([0, 1, 2]), "crd": np.array([0, 1])}), np.ones(2))
+    with pytest.raises(ValueError, match="lil is none of csr, csc and coo: convert it first"):
+        Tensor.from_scipy(scipy.sparse.lil_matrix((2, 2)))
+
+
+def test_formats_compare() -> None:
+    assert Format((Dense(), Compressed()), (0, 1)) == CSR
+    assert CSR != CSC
