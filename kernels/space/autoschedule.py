@@ -123,7 +123,7 @@ def jammed_rows(base: Schedule, size: int = 16, unroll: int = 8) -> Schedule:
     return _threads(made, size).unroll(f"{around}1")
 
 
-def summed_rows(base: Schedule, size: int = 64) -> Schedule:
+def summed_rows(base: Schedule, size: int = 256) -> Schedule:
     """Rows to threads; the innermost loop adds up as a vector."""
     inner = base.loops[-1]
     if (

@@ -16,6 +16,8 @@ class CpuText:
         found: list[str] = []
         for node in nodes:
             match node:
+                case Line(name, value, True):
+                    found.append(f"{name} = {self.index(value)}")
                 case Line(name, value) | Put(name, value):
                     step = value.removeprefix(f"{name} + ")
                     found.append(f"{name} = {value}" if step == value else f"{name} += {step}")
@@ -35,6 +37,10 @@ class CpuText:
                 case Combine():
                     found += self.combine(node)
         return ["    " + line for line in found]
+
+    def index(self, value: str) -> str:
+        """An index without a sign: Numba asks of signed ones whether they count from the end."""
+        return f"uint32({value})"
 
     def loop(self, loop: Loop) -> str:
         if loop.onto == "threads":

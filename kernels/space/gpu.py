@@ -18,6 +18,9 @@ _IDS = {
 
 
 class GpuText(CpuText):
+    def index(self, value: str) -> str:
+        return value
+
     def loop(self, loop: Loop) -> str:
         if loop.onto not in _IDS:
             return f"for {loop.name} in {range_text(loop.begin, loop.end, loop.step)}:"

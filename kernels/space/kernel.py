@@ -39,6 +39,7 @@ class Kernel:
         self.nest = lower(schedule)
         self.parameters = _parameters(schedule, self.nest)
         self.source = source_of(schedule, self.nest, self.parameters)
+        self.iterations = load(self.source).get("iterations")
         self.lanes = next((race.width for _, _, race in schedule.tags if race.kind == "shuffle"), 32)
 
     def __call__(self, out: Any = None, threads: int | None = None, **operands: Any) -> Any:
@@ -77,10 +78,8 @@ class Kernel:
         zero = schedule.statement.semiring.zero(given[name].dtype)
         if schedule.cuda:
             function = compiled(self, given[name].dtype)
-            grid = 1
-            if any(onto == "block" for _, onto, _ in schedule.tags):
-                host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
-                grid = max(1, min(int(self._iterations(host)), 2**31 - 1))
+            host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
+            grid = max(1, min(self._iterations(host), 2**31 - 1))
             function[grid, self._block(given)](*(given[key] for key in self.parameters))
             return
         function = compiled(self, given[name].dtype)
@@ -88,7 +87,7 @@ class Kernel:
         if not onto or onto[0] != "threads":
             function(*(given[key] for key in self.parameters))
             return
-        count = int(self._iterations(given))
+        count = self._iterations(given)
         threads = min(threads or numba.get_num_threads(), max(count, 1))
         race = onto[1].kind
         if race == "carry":
@@ -112,8 +111,9 @@ class Kernel:
         if race == "carry" and count:
             total.at(given[name], tuple(given["aside_row"].T), given["aside"])
 
-    def _iterations(self, given: dict[str, Any]) -> Any:
-        return load(self.source)["iterations"](*(given.get(key) for key in self.parameters))
+    def _iterations(self, given: dict[str, Any]) -> int:
+        """How many iterations threads or blocks share."""
+        return int(self.iterations(*(given.get(key) for key in self.parameters))) if self.iterations else 1
 
     def _block(self, given: dict[str, Any]) -> int:
         """Threads of a block: as many as its loops have iterations, as far as that is known and fits."""
@@ -243,6 +243,8 @@ def _arguments(schedule: Schedule, operands: dict[str, Any], out: Any) -> dict[s
             given[f"{access.tensor}_val"] = operand.values
         elif access != statement.output or access.tensor in statement.operands:
             given[access.tensor] = operand
+    if large := [index for index in statement.indices if sizes.get(index, 0) > 2**32 and not schedule.iterator(index)]:
+        raise ValueError(f"{statement.text}: {large[0]} has more values than 32 bits count")
     given |= {f"n_{index}": size for index, size in sizes.items()}
     return given | {name: operands[name] for name in statement.scalars}
 

@@ -351,7 +351,7 @@ class _Lowering:
                         made = self.s.maker(parent)
                         begin = f"{self.span(made)[0]} + " if isinstance(made, Pos) else ""
                         value = f"{begin}{outer} * {self.block_of(relation)} + {inner}"
-                        self.body.append(Line(parent, value))
+                        self.body.append(Line(parent, value, index=made is None))
                         self.known.add(parent)
                         return True
                 case Fuse(outer, inner, fused):
@@ -360,6 +360,8 @@ class _Lowering:
                         made = self.s.maker(outer)
                         begin = f"{self.span(made)[0]} + " if isinstance(made, Pos) else ""
                         self.body += [Line(outer, f"{begin}{fused} // {count}"), Line(inner, f"{fused} % {count}")]
+                        for line in self.body[-2:]:
+                            line.index = self.s.maker(line.name) is None
                         self.known |= {outer, inner}
                         return True
                 case Pos(parent, position):

@@ -11,10 +11,11 @@ from .schedule import NONE, Race
 
 @dataclass
 class Line:
-    """An assignment."""
+    """An assignment; `index` tells that the value is an index of the statement, which is never negative."""
 
     name: str
     value: str
+    index: bool = False
 
 
 @dataclass
@@ -182,8 +183,8 @@ def renamed(node: Node, fresh: dict[str, str]) -> Node:
         return [renamed(one, fresh) for one in nodes]
 
     match node:
-        case Line(name, value):
-            return Line(text(name), text(value))
+        case Line():
+            return replace(node, name=text(node.name), value=text(node.value))
         case Update():
             at = tuple(map(text, node.at))
             return replace(node, target=text(node.target), value=text(node.value), at=at)

@@ -107,7 +107,7 @@ def row_or(value, width):
 
 CPU = {
     "lower": njit(lower), "upper": njit(upper), "term": njit(term), "atomic_add": atomic_add, "atomic_min": atomic_min,
-    "empty": np.empty, "uint64": np.uint64,
+    "empty": np.empty, "uint32": np.uint32, "uint64": np.uint64,
 }  # fmt: skip
 GPU = {
     "lower": warp.device(lower), "upper": warp.device(upper), "term": warp.device(term), "cuda": cuda,

@@ -1,0 +1,96 @@
+"""Sparse kernels on the CPU: generated ones against SciPy, on a power-law matrix, float64.
+
+    python benchmarks/space.py    # writes results/space.json
+
+SpMV and SpMM with 64 columns on one thread and on two; what runs in turn shares what else the machine does. Compiling
+is not measured, allocating the output is.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from harness import record, timed
+from headway.kernels.space import CSR, Schedule, Tensor, autoschedule, kernel, rows_of, schedule
+
+ROWS, NONZEROS, LONGEST, EMPTY, COLUMNS = 100_000, 1_900_000, 25_000, 9_000, 64
+SPMV = schedule("y[i] = A[i, j] * x[j]", A=CSR)
+SPMM = schedule("C[i, k] = A[i, j] * B[j, k]", A=CSR)
+
+
+def power_law(seed: int = 0) -> scipy.sparse.csr_matrix:
+    """Rows of n-th rank hold about `LONGEST / n**a` nonzeros; `a` is such that there are `NONZEROS` of them."""
+    rng = np.random.default_rng(seed)
+    rank = np.arange(1, ROWS - EMPTY + 1)
+    low, high = 0.0, 3.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        more = np.maximum(np.round(LONGEST / rank**middle), 1).sum() > NONZEROS
+        low, high = (middle, high) if more else (low, middle)
+    size = np.concatenate([np.maximum(np.round(LONGEST / rank**high), 1), np.zeros(EMPTY)]).astype(np.int64)
+    rng.shuffle(size)
+    column = np.concatenate([np.sort(rng.choice(ROWS, count, replace=False)) for count in size]).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
+    return scipy.sparse.csr_matrix((rng.random(len(column)), column, offsets), shape=(ROWS, ROWS))
+
+
+def measure(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Milliseconds of each, the least of all rounds; each round runs every one in turn."""
+    least = dict.fromkeys(runs, np.inf)
+    for _ in range(repeats):
+        for name, run in runs.items():
+            least[name] = min(least[name], timed(run, 1)["min_s"] * 1e3)
+    return {name: round(ms, 3) for name, ms in least.items()}
+
+
+def compared(base: Schedule, blocks: Schedule, tensor: Tensor, operand: dict[str, Any], plain: Callable[[], Any]) -> dict:
+    """A statement under the schedules that users would take, and SciPy."""
+    runs: dict[str, Callable[[], Any]] = {"scipy, 1 thread": plain}
+    chosen = autoschedule(base, "cpu", rows_of(tensor))
+    for name, made in {"chosen": chosen, "blocks of nonzeros": blocks}.items():
+        for threads in (1, 2):
+            words = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
+            runs[words] = partial(kernel(made), A=tensor, threads=threads, **operand)
+            if not np.allclose(runs[words](), plain()):
+                raise AssertionError(f"{words} differs from SciPy")
+    return {"schedules": {"chosen": chosen.code, "blocks of nonzeros": blocks.code}, "runs": runs}
+
+
+def main() -> None:
+    """Measure, print and record."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--repeats", type=int, default=15)
+    given = parser.parse_args()
+    matrix, rng = power_law(), np.random.default_rng(1)
+    tensor, x, b = Tensor.from_scipy(matrix), rng.random(ROWS), rng.random((ROWS, COLUMNS))
+    fused = [base.fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 4096) for base in (SPMV, SPMM)]
+    carried = fused[0].parallelize("b", "threads", "carry")
+    atomic = fused[1].parallelize("b", "threads", "atomic")
+    results: dict[str, Any] = {}
+    for name, base, blocks, operand, plain, repeats in (
+        ("SpMV", SPMV, carried, {"x": x}, lambda: matrix @ x, 4 * given.repeats),
+        (f"SpMM, {COLUMNS} columns", SPMM, atomic, {"B": b}, lambda: matrix @ b, given.repeats),
+    ):
+        found = compared(base, blocks, tensor, operand, plain)
+        ms = measure(found["runs"], repeats)
+        ratios = {f"{run} over scipy": round(ms[run] / ms["scipy, 1 thread"], 3) for run in ms if "scipy" not in run}
+        results[name] = {"ms": ms, "ratios": ratios, "schedules": found["schedules"]}
+        print(name, ms, ratios)
+    size = np.diff(matrix.indptr)
+    config = {
+        "matrix": f"{ROWS} x {ROWS}, power law",
+        "nonzeros": int(matrix.nnz),
+        "longest row": int(size.max()),
+        "empty rows": int((size == 0).sum()),
+        "repeats": given.repeats,
+    }
+    print(f"wrote {record('space', results, config=config).name}")
+
+
+if __name__ == "__main__":
+    main()
