@@ -48,7 +48,9 @@ def measure(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float
     return {name: round(ms, 3) for name, ms in least.items()}
 
 
-def compared(base: Schedule, blocks: Schedule, tensor: Tensor, operand: dict[str, Any], plain: Callable[[], Any]) -> dict:
+def compared(
+    base: Schedule, blocks: Schedule, tensor: Tensor, operand: dict[str, Any], plain: Callable[[], Any]
+) -> dict:
     """A statement under the schedules that users would take, and SciPy."""
     runs: dict[str, Callable[[], Any]] = {"scipy, 1 thread": plain}
     chosen = autoschedule(base, "cpu", rows_of(tensor))

@@ -196,6 +196,17 @@ def cuda_blocks(base: Schedule, size: int = 2048, each: int = 8) -> Schedule:
     return made.parallelize("part", "warp", "atomic").parallelize(rest[0], "lane")
 
 
+def cuda_segments(base: Schedule, size: int = 1024, each: int = 256) -> Schedule:
+    """Blocks of nonzeros, `each` to a warp, whose lanes take 32 neighbours at a time and sum them by row."""
+    made = _fused(base)
+    made = made.split(_last(made), "block", "inside", size).split("inside", "part", "rest", each)
+    made = made.split("rest", "step", "one", 32)
+    if made.loops[-1] != "one":
+        raise ScheduleError(f"{made.loops[-1]}: segments are for sums without another loop")
+    made = made.parallelize("block", "block", "atomic").parallelize("part", "warp", "atomic")
+    return made.parallelize("one", "lane", "segments")
+
+
 def cuda_atomic(base: Schedule) -> Schedule:
     """Blocks of the outermost loop, an iteration to a thread."""
     outer = base.loops[0]
@@ -221,7 +232,7 @@ def space(base: Schedule, target: str = "cpu") -> list[Schedule]:
         makers = [lambda lanes=lanes: cuda_rows(base, lanes) for lanes in (1, 2, 4, 8, 16, 32)]
         makers += [lambda warps=warps: cuda_columns(base, warps) for warps in (4, 8)]
         makers += [lambda each=each: cuda_blocks(base, 256 * each, each) for each in (4, 8, 16)]
-        makers += [lambda: cuda_atomic(base)]
+        makers += [lambda: cuda_segments(base), lambda: cuda_atomic(base)]
     else:
         makers = [lambda size=size: summed_rows(base, size) for size in (16, 256)]
         makers += [lambda unroll=unroll: jammed_rows(base, 16, unroll) for unroll in (2, 4, 8)]

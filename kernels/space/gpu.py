@@ -28,6 +28,12 @@ class GpuText(CpuText):
         begin = mine if loop.begin == "0" else f"{loop.begin} + {mine}"
         return f"for {loop.name} in range({begin}, {loop.end}, {side_by_side}):"
 
+    def update(self, update: Update) -> list[str]:
+        if update.race.kind != "segments":
+            return super().update(update)
+        at = update.at[0] if len(update.at) == 1 else f"({', '.join(update.at)})"
+        return [f"segment_add({update.array}, {at}, {update.row}, {update.value}, {update.count})"]
+
     def atomic(self, update: Update) -> str:
         at = update.at[0] if len(update.at) == 1 else f"({', '.join(update.at)})"
         how = "add" if self.semiring.sum == "+" else "min"

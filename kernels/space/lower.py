@@ -559,12 +559,17 @@ class _Lowering:
         return f"{output.tensor}_val", (self.at[self.s.pattern, count - 1], *rest)
 
     def races(self) -> Race:
-        kinds = [race for loop, _, race in self.s.tags if race.kind in ("carry", "atomic")]
-        return kinds[0] if kinds else NONE
+        kinds = {race.kind: race for _, _, race in self.s.tags}
+        return kinds.get("segments") or kinds.get("carry") or kinds.get("atomic") or NONE
 
     def update(self, value: str, race: Race) -> Update:
         array, at = self.target()
-        return Update(f"{array}[{', '.join(at)}]", value, race, array, at)
+        made = Update(f"{array}[{', '.join(at)}]", value, race, array, at)
+        if race.kind == "segments":
+            lane = self.s.loops[-1]
+            made.row = next(index for index in self.s.roots(lane) if index in self.out)
+            made.count = self.extent(lane)
+        return made
 
     def store(self) -> None:
         """The product, and what happens to the sum after its loops."""

@@ -20,13 +20,18 @@ class Line:
 
 @dataclass
 class Update:
-    """`target = target (+) value`, agreed on with others by `race`; `array` and `at` are the target's parts."""
+    """`target = target (+) value`, agreed on with others by `race`; `array` and `at` are the target's parts.
+
+    For segments: the `row` that the target belongs to, and `count`, how many lanes take part.
+    """
 
     target: str
     value: str
     race: Race = NONE
     array: str = ""
     at: tuple[str, ...] = ()
+    row: str = ""
+    count: str = ""
 
 
 @dataclass
@@ -95,6 +100,7 @@ def texts(nodes: list[Node]) -> Iterator[str]:
             yield node.value
         elif isinstance(node, Update | Put):
             yield from (node.target, node.value)
+            yield from (node.row, node.count) if isinstance(node, Update) else ()
         elif isinstance(node, Loop):
             yield from (node.begin, node.end, node.step)
         elif isinstance(node, Guard):

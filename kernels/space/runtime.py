@@ -105,6 +105,25 @@ def row_or(value, width):
     return cuda.ballot_sync(lane_mask(width), value) & lane_mask(width) != 0
 
 
+@warp.device
+def segment_add(array, at, row, value, count):
+    """Add the values of `count` lanes to `array`: neighbours of one row are summed, the last one of them adds."""
+    lane = cuda.threadIdx.x % warp.WIDTH
+    active = warp.ALL if count >= warp.WIDTH else (1 << count) - 1
+    row = np.int64(row)
+    step = 1
+    while step < warp.WIDTH:
+        before, whose = cuda.shfl_up_sync(active, value, step), cuda.shfl_up_sync(active, row, step)
+        if lane >= step and whose == row:
+            value += before
+        step <<= 1
+    last = lane == warp.WIDTH - 1 or lane >= count - 1
+    if warp.WIDTH > 1:
+        last = last or cuda.shfl_down_sync(active, row, 1) != row
+    if last:
+        cuda.atomic.add(array, at, value)
+
+
 CPU = {
     "lower": njit(lower), "upper": njit(upper), "term": njit(term), "atomic_add": atomic_add, "atomic_min": atomic_min,
     "empty": np.empty, "uint32": np.uint32, "uint64": np.uint64,
@@ -112,4 +131,5 @@ CPU = {
 GPU = {
     "lower": warp.device(lower), "upper": warp.device(upper), "term": warp.device(term), "cuda": cuda,
     "row_add": row_add, "row_min": row_min, "row_or": row_or,
+    "segment_add": segment_add,
 }  # fmt: skip

@@ -64,6 +64,7 @@ class Race:
     private         each thread (or vector lane) adds to its own copy; the copies are added afterwards
     atomic          entries that others may add to are added to atomically
     shuffle(width)  the lanes of a row pass sums among themselves; the first one adds
+    segments        32 neighbouring positions lie on the lanes of a warp; the last lane of each row among them adds
     """
 
     kind: str = "none"
@@ -86,7 +87,7 @@ RACES = {
     "block": ("atomic",),
     "warp": ("atomic",),
     "thread": ("atomic",),
-    "lane": ("atomic", "shuffle"),
+    "lane": ("atomic", "shuffle", "segments"),
 }
 
 
@@ -421,12 +422,31 @@ class Schedule:
         if not self.shared(loop):
             race = NONE
         if race.kind == "private" and self.statement.output.tensor in self.statement.operands:
-            raise ScheduleError(f"parallelize of {loop}: {self.statement.output} is read, private copies would be empty")
+            raise ScheduleError(
+                f"parallelize of {loop}: {self.statement.output} is read, private copies would be empty"
+            )
         if race.kind == "shuffle" and set(self.roots(loop)) & set(self.statement.output.indices):
             raise ScheduleError(f"parallelize of {loop}: shuffle adds up lanes of one entry; the output follows {loop}")
+        if race.kind == "segments":
+            self._segments(loop)
         hint = f', "{race.kind}"' if race.kind not in ("none", "shuffle") else ""
         hint = f", shuffle({race.width})" if race.kind == "shuffle" else hint
         return self._next(f'.parallelize("{loop}", "{onto}"{hint})', tags=(*self.tags, (loop, onto, race)))
+
+    def _segments(self, loop: str) -> None:
+        """Raise unless all lanes of a warp hold neighbouring positions and reach the sum together."""
+        position, made = self.position(loop), self.maker(loop)
+        rows = set(self.roots(loop)) & set(self.statement.output.indices)
+        last = position is not None and self.leaves(position.position)[-1] == loop
+        width = isinstance(made, Split) and made.factor == 32 and not made.divide
+        if not last or not width or self.loops[-1] != loop or len(rows) != 1:
+            raise ScheduleError(
+                f"parallelize of {loop}: segments are the innermost loop, over 32 positions of whole rows"
+            )
+        if self.statement.where or len(self.sparse) > 1 or self.statement.semiring.sum != "+":
+            raise ScheduleError(
+                f"parallelize of {loop}: segments are for sums without conditions, of one sparse tensor"
+            )
 
     def tag(self, loop: str) -> tuple[str, Race] | None:
         """What runs a loop, and its race strategy."""

@@ -108,7 +108,7 @@ def run_plain(made: Kernel, dtype: np.dtype) -> Any:
     local = SimpleNamespace(array=lambda size, dtype: np.empty(size, dtype))
     cuda = SimpleNamespace(**ids, atomic=SimpleNamespace(add=_add, min=_min), local=local)
     rows = dict.fromkeys(("row_add", "row_min", "row_or"), lambda value, width: value)
-    rows |= {"segment_add": lambda y, at, row, value, count: _add(y, at, value)}
+    rows |= {"segment_add": lambda array, at, row, value, count: _add(array, at, value)}
     function = load(made.source, **constants, **shared, cuda=cuda, **rows)["kernel"]
 
     lanes = made.lanes if any(onto == "lane" for _, onto, _ in made.schedule.tags) else 1

@@ -15,13 +15,18 @@ MATRIX[7] = 1
 CUBE = (RNG.random((9, 8, 7)) < 0.2) * RNG.integers(1, 9, (9, 8, 7)).astype(float)
 
 
-def blocks(made: Schedule, size: int, each: int, *inside: str) -> Schedule:
-    """Blocks of nonzeros of all levels of A, `each` to what comes next."""
-    loops = [loop for loop in made.loops if made.iterator(loop) or loop not in inside]
+def fused(made: Schedule, *inside: str) -> Schedule:
+    """Positions `p` of all loops but `inside`."""
+    loops = [loop for loop in made.loops if loop not in inside]
     last = loops[-1]
     for number, loop in enumerate(reversed(loops[:-1])):
         made, last = made.fuse(loop, last, f"f{number}"), f"f{number}"
-    made = made.pos(last, "p", "A").split("p", "b", "q", size).split("q", "part", "one", each)
+    return made.pos(last, "p", "A")
+
+
+def blocks(made: Schedule, size: int, each: int, *inside: str) -> Schedule:
+    """Blocks of nonzeros of all levels of A, `each` to what comes next."""
+    made = fused(made, *inside).split("p", "b", "q", size).split("q", "part", "one", each)
     return made.reorder("b", "part", *inside, "one").parallelize("b", "block", "atomic")
 
 
@@ -46,6 +51,16 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     for name, form in {"csr": CSR, "coo": COO, "dcsr": DCSR, "csc": CSC}.items():
         s = schedule(SPMV, A=form)
         yield f"blocks, {name}", blocks(s, 32, 4).parallelize("part", "thread", "atomic")
+        yield (
+            f"segments, {name}",
+            fused(s)
+            .split("p", "b", "q", 128)
+            .split("q", "part", "rest", 64)
+            .split("rest", "step", "one", 32)
+            .parallelize("b", "block", "atomic")
+            .parallelize("part", "warp", "atomic")
+            .parallelize("one", "lane", "segments"),
+        )
     yield (
         "nonzero a thread",
         v.fuse("i", "j", "f")

@@ -100,6 +100,16 @@ REFUSED = {
     "parallelize of u: d[v] is read, private copies would be empty": lambda: schedule(
         "d[v] min= d[u] + A[u, v]", A=CSR
     ).parallelize("u", "threads", "private"),
+    "parallelize of q: segments are the innermost loop, over 32 positions of whole rows": lambda: BLOCKS.parallelize(
+        "q", "lane", "segments"
+    ),
+    "parallelize of q: segments are for sums without conditions, of one sparse tensor": lambda: (
+        schedule("y[i] = A[i, j] where j < n", A=CSR)
+        .fuse("i", "j", "f")
+        .pos("f", "p", "A")
+        .split("p", "b", "q", 32)
+        .parallelize("q", "lane", "segments")
+    ),
     "shuffle(5): a row has 2, 4, 8, 16 or 32 lanes": lambda: shuffle(5),
     "split of i: it runs on threads already; parallelize last": lambda: SPMV.parallelize("i", "threads").split(
         "i", "a", "b", 2
