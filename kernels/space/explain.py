@@ -9,17 +9,17 @@ from .schedule import Schedule, ScheduleError
 
 def explain(schedule: Schedule) -> str:
     """The nest of every step, the last one at the end."""
-    parts = []
-    now: Schedule | None = schedule
-    while now:
-        parts.append("\n".join([now.step or f"# {now.statement.text}", *_nest(now)]))
+    parts, now = [], schedule
+    while now.before:
+        parts.append(f"{now.step}\n\n{nest(now)}")
         now = now.before
-    return "\n\n".join(reversed(parts)) + "\n"
+    return "\n".join([f"# {now.statement.text}\n\n{nest(now)}", *reversed(parts)])
 
 
-def _nest(schedule: Schedule) -> list[str]:
+def nest(schedule: Schedule) -> str:
+    """The body of the kernel, or why there is none yet."""
     try:
-        nest = lower(schedule)
+        made = lower(schedule)
     except ScheduleError as error:
-        return [f"    {' > '.join(schedule.loops)}: {error}"]
-    return text_of(schedule).lines([*nest.setup, *nest.body])
+        return f"    {' > '.join(schedule.loops)}: {error}\n"
+    return "\n".join(text_of(schedule).lines([*made.setup, *made.body])) + "\n"

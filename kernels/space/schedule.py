@@ -550,7 +550,8 @@ def _parents(relation: Any) -> tuple[str, ...]:
 
 _RESERVED = {
     "LANES", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first", "found",
-    "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "term", "uint32", "uint64", "upper", "zero",
+    "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "term", "uint32", "uint64", "upper",
+    "zero",
 }  # fmt: skip
 
 

@@ -1,0 +1,63 @@
+"""The heuristic takes what fits; what `tune` returns can be pasted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import FORMATS, FORMATS_3D, check, tensor
+from headway.kernels.space import CSC, CSR, Schedule, autoschedule, kernel, rows_of, schedule, shuffle, tune
+from headway.kernels.space.autoschedule import Rows, space
+
+SPMV, SPMM = "y[i] = A[i, j] * x[j]", "C[i, k] = A[i, j] * B[j, k]"
+EVEN, SKEWED = Rows(1000, 8000, 12), Rows(100_000, 2_000_000, 900_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "target", "rows", "expected"),
+    [
+        (SPMV, "csr", "cpu", EVEN, '.parallelize("j", "vector", "private")'),
+        (SPMV, "csr", "cpu", SKEWED, '"threads", "carry")'),
+        (SPMV, "coo", "cpu", EVEN, '"threads", "carry")'),
+        (SPMV, "csc", "cpu", EVEN, '"threads", "private")'),
+        (SPMM, "csr", "cpu", EVEN, '.unroll("j1")'),
+        (SPMV, "csr", "cuda", EVEN, '.parallelize("j", "lane", shuffle(8))'),
+        (SPMV, "csr", "cuda", Rows(1000, 1000, 2), '.parallelize("row", "thread")'),
+        (SPMV, "csr", "cuda", SKEWED, '.parallelize("part", "thread", "atomic")'),
+        (SPMV, "csc", "cuda", EVEN, '.parallelize("part", "thread", "atomic")'),
+        (SPMM, "csr", "cuda", EVEN, '.parallelize("row", "warp").parallelize("k", "lane")'),
+        (SPMM, "csr", "cuda", SKEWED, '.parallelize("part", "warp", "atomic").parallelize("k", "lane")'),
+    ],
+)
+def test_choice(text: str, form: str, target: str, rows: Rows, expected: str) -> None:
+    assert autoschedule(schedule(text, A=FORMATS[form]), target, rows).code.endswith(expected)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("form", FORMATS_3D)
+def test_every_choice_is_right(form: str, target: str) -> None:
+    array = (np.random.default_rng(0).random((6, 5, 7)) < 0.2) * 2.0
+    operands = {"A": tensor(array, FORMATS_3D[form]), "B": np.ones((5, 3)), "C": np.ones((7, 3))}
+    base = schedule("Y[i, r] = A[i, j, k] * B[j, r] * C[k, r]", A=FORMATS_3D[form])
+    for made in (autoschedule(base, target, rows_of(operands["A"])), *space(base, target)):
+        check(made, operands, (6, 3), plain=True)
+
+
+def test_rows() -> None:
+    array = np.zeros((4, 50))
+    array[2] = 1
+    assert rows_of(tensor(array, CSR)) == Rows(4, 50, 50)
+    assert rows_of(tensor(array, CSC)) == Rows(50, 50, 1)
+    assert rows_of(tensor(array, FORMATS["coo"])) == Rows(4, 50, 12)
+
+
+def test_tune() -> None:
+    """The code makes the schedule that was the fastest."""
+    array = (np.random.default_rng(0).random((60, 50)) < 0.2) * 2.0
+    base, operands = schedule(SPMV, A=CSR), {"A": tensor(array, CSR), "x": np.ones(50)}
+    found = tune(base, repeats=1, **operands)
+    again = eval(found.code, {"schedule": schedule, "CSR": CSR, "shuffle": shuffle})
+    assert isinstance(again, Schedule)
+    assert again == found.schedule
+    assert found.seconds[found.code] == min(found.seconds.values())
+    assert len(found.seconds) > 5
+    assert np.array_equal(kernel(again)(**operands), array @ np.ones(50))
