@@ -46,6 +46,7 @@ class _Lowering:
         self.at: dict[tuple[str, int], str] = {}  # position at (tensor, level)
         self.span_of: dict[str, tuple[str, str]] = {}  # begin and end of a position loop
         self.values: dict[Access, str] = {}  # loaded once, used inside
+        self.sizes: dict[str, str] = {}  # local names by what they stand for
         self.used: set[int] = set()  # conditions that hold here
         self.low_high: dict[str, tuple[str, str]] = {}  # where a block's positions lie
         self.parallel = "1"
@@ -145,7 +146,7 @@ class _Lowering:
                 begin, end = self.span(made)
                 return minus(end, begin)
             case Split():
-                count, block = self.extent(made.parent), self.block_of(made)
+                count, block = self.named(f"{made.parent}_size", self.extent(made.parent)), self.block_of(made)
                 if loop == made.inner:
                     if made.outer not in self.known:
                         return block
@@ -160,7 +161,19 @@ class _Lowering:
         """Iterations of a block; those of a divide follow from the extent."""
         if not made.divide:
             return str(made.factor)
-        return f"max(1, ({self.extent(made.parent)} + {made.factor - 1}) // {made.factor})"
+        block = f"max(1, ({self.extent(made.parent)} + {made.factor - 1}) // {made.factor})"
+        return self.named(f"{made.outer}_block", block)
+
+    def named(self, name: str, value: str) -> str:
+        """A local name for a minimum or maximum that several texts need."""
+        if not value.startswith(("min(", "max(")):
+            return value
+        if value not in self.sizes:
+            while name in self.sizes.values():
+                name += "_"
+            self.sizes[value] = name
+            (self.body if self.known else self.setup).append(Line(name, value))
+        return self.sizes[value]
 
     def span(self, p: Pos) -> tuple[str, str]:
         """Begin and end of a position loop, in local names where they depend on loops outside."""
@@ -378,7 +391,7 @@ class _Lowering:
                 index = self.s.level_index(tensor, number)
                 if (tensor, number) in self.at or index not in self.known:
                     continue
-                if number and (tensor, number - 1) not in self.at:
+                if number and not ((tensor, number - 1) in self.at and self.s.level_index(tensor, number - 1) in self.known):
                     break
                 q, at, name = self.at.get((tensor, number - 1), "0"), self.names(tensor, number), f"p{tensor}{number}"
                 if level.full:
@@ -495,9 +508,11 @@ class _Lowering:
         self.walking.add(p.position)
         q = self.start_position(p)
         first, last = next(run for run, other in self.runs.items() if other == p)
-        whole = last - first == len(self.s.leaves(p.position))
-        if self.flushed == p and (whole or not self.searched(p)):
-            self.guard(f"{q} < {self.span(p)[1]}")  # an empty run has no first row
+        leaves = self.s.leaves(p.position)
+        outside = tuple(loop for loop in self.s.loops[:first] if loop in leaves)
+        blocks = outside and outside + self.s.loops[first:last] == leaves  # a block of an outer loop is never empty
+        if self.flushed == p and not blocks:
+            self.guard(f"{q} < {self.span(p)[1]}")
         self.at[p.tensor, self.covered(p)[-1][0]] = q
         self.owner_lines(p, q, search=True)
         if self.flushed == p:
