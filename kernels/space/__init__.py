@@ -6,7 +6,8 @@ from .explain import explain
 from .interpreter import interpret
 from .kernel import Kernel, kernel
 from .levels import Compressed, Dense, Singleton
-from .schedule import ATOMIC, CARRY, NONE, PRIVATE, Schedule, ScheduleError, schedule, shuffle
+from .relations import ATOMIC, CARRY, NONE, PRIVATE, ScheduleError, shuffle
+from .schedule import Schedule, schedule
 from .statement import MIN_PLUS, OR_AND, PLUS_TIMES, Semiring, Statement, parse
 from .tensors import COO, CSC, CSR, DCSR, Format, Tensor, coo_format, csf_format, dense_format
 from .time_levels import Progression, Window

@@ -15,7 +15,7 @@ import numpy as np
 
 from .cpu import CpuText
 from .nest import Guard, Line, Loop, Node, Put
-from .schedule import ScheduleError
+from .relations import ScheduleError
 from .source import load
 from .statement import Access, Product, Statement, accesses, render
 from .tensors import Format, Tensor

@@ -25,7 +25,8 @@ import numpy as np
 
 from .kernel import kernel
 from .lower import lower
-from .schedule import Schedule, ScheduleError, shuffle
+from .relations import ScheduleError, shuffle
+from .schedule import Schedule
 from .tensors import Tensor
 
 
@@ -115,7 +116,7 @@ def _last(made: Schedule) -> str:
 
 def jammed_rows(base: Schedule, size: int = 16, unroll: int = 8) -> Schedule:
     """Rows to threads; `unroll` nonzeros together over the dense innermost loop."""
-    inner, around = base.loops[-1], base.loops[-2] if len(base.loops) > 1 else ""
+    *_, around, inner = ("", *base.loops)
     found = base.iterator(around) if around else None
     if base.iterator(inner) or inner not in base.statement.output.indices or not found or around == base.loops[0]:
         raise ScheduleError(f"{inner} is no dense loop inside a compressed one")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .kernel import text_of
 from .lower import lower
-from .schedule import Schedule, ScheduleError
+from .relations import ScheduleError
+from .schedule import Schedule
 
 
 def explain(schedule: Schedule) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from .schedule import NONE, Race
+from .relations import NONE, Race
 
 
 @dataclass

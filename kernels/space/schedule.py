@@ -1,4 +1,4 @@
-"""How a statement is computed: loops, how they came from its indices, and what runs them.
+"""How a statement is computed.
 
 Every method returns a new schedule or raises `ScheduleError`, which names the loop and the rule.
 """
@@ -6,202 +6,33 @@ Every method returns a new schedule or raises `ScheduleError`, which names the l
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from keyword import iskeyword
 from typing import Any
 
-from .statement import MIN_PLUS, Access, Name, Node, Op, Semiring, Statement, accesses, leaves, names, parse
-from .tensors import FORMAT_NAMES, Format
+from .relations import (
+    CUDA,
+    NONE,
+    RACES,
+    Fuse,
+    Loops,
+    Pos,
+    Precompute,
+    Race,
+    ScheduleError,
+    Split,
+    children,
+    factors,
+    parents,
+)
+from .statement import MIN_PLUS, Access, Name, Op, Semiring, Statement, accesses, leaves, names, parse
+from .tensors import Format
 from .time_levels import Progression
 
 
-class ScheduleError(ValueError):
-    """A transformation that would change what is computed, or that cannot be compiled."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """`parent = outer * factor + inner`; a divide makes `factor` parts, so that the factor follows from the extent."""
-
-    parent: str
-    outer: str
-    inner: str
-    factor: int
-    divide: bool = False
-
-
-@dataclass(frozen=True)
-class Fuse:
-    outer: str
-    inner: str
-    fused: str
-
-
-@dataclass(frozen=True)
-class Pos:
-    """`position` runs over the positions at which `tensor` stores the coordinates of `parent`."""
-
-    parent: str
-    position: str
-    tensor: str
-
-
-@dataclass(frozen=True)
-class Precompute:
-    """`factors` are summed into `workspace` over all loops inside, but for `index`; then the rest of the product."""
-
-    factors: tuple[Node, ...]
-    index: str
-    workspace: str
-
-
-@dataclass(frozen=True)
-class Race:
-    """How several that add to one entry of the output agree.
-
-    none            nobody does
-    carry           a thread keeps the first and the last row of each block aside; they are added afterwards
-    private         each thread (or vector lane) adds to its own copy; the copies are added afterwards
-    atomic          entries that others may add to are added to atomically
-    shuffle(width)  the lanes of a row pass sums among themselves; the first one adds
-    segments        32 neighbouring positions lie on the lanes of a warp; the last lane of each row among them adds
-    """
-
-    kind: str = "none"
-    width: int = 32
-
-
-NONE, CARRY, PRIVATE, ATOMIC = (Race(kind) for kind in ("none", "carry", "private", "atomic"))
-
-
-def shuffle(width: int = 32) -> Race:
-    if width not in (2, 4, 8, 16, 32):
-        raise ScheduleError(f"shuffle({width}): a row has 2, 4, 8, 16 or 32 lanes")
-    return Race("shuffle", width)
-
-
-CUDA = ("block", "warp", "lane", "thread")
-RACES = {
-    "threads": ("carry", "private", "atomic"),
-    "vector": ("private",),
-    "block": ("atomic",),
-    "warp": ("atomic",),
-    "thread": ("atomic",),
-    "lane": ("atomic", "shuffle", "segments"),
-}
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Loops from the outermost in. `sparse`: formats of the sparse operands; `pattern`: the one the output follows."""
-
-    statement: Statement
-    sparse: tuple[tuple[str, Format], ...]
-    pattern: str | None
-    loops: tuple[str, ...]
-    relations: tuple[Split | Fuse | Pos, ...] = ()
-    tags: tuple[tuple[str, str, Race], ...] = ()
-    unrolled: tuple[str, ...] = ()
-    bounds: tuple[tuple[str, int], ...] = ()
-    firsts: tuple[str, ...] = ()
-    workspace: Precompute | None = None
-    before: Schedule | None = field(default=None, compare=False)  # what the last step was applied to
-    step: str = field(default="", compare=False)
-
-    # What loops stand for
-
-    @property
-    def formats(self) -> dict[str, Format]:
-        return dict(self.sparse)
-
-    @property
-    def cuda(self) -> bool:
-        return any(onto in CUDA for _, onto, _ in self.tags)
-
-    @property
-    def code(self) -> str:
-        """Python that makes the schedule again."""
-        rings = {"min": ", semiring=MIN_PLUS", "|": ", semiring=OR_AND"}
-        ring = "" if self.statement.accumulate else rings.get(self.statement.semiring.sum, "")
-        pattern = f', pattern="{self.pattern}"' if self.pattern else ""
-        formats = [f", {name}={FORMAT_NAMES.get(form, form)}" for name, form in self.sparse]
-        steps, now = [], self
-        while now.before:
-            steps.append(now.step)
-            now = now.before
-        return "".join([f'schedule("{self.statement.text}"{ring}{pattern}{"".join(formats)})', *reversed(steps)])
-
-    def __repr__(self) -> str:
-        return self.code
-
-    def maker(self, loop: str) -> Split | Fuse | Pos | None:
-        """The relation that a loop comes from."""
-        for relation in self.relations:
-            if loop in _children(relation):
-                return relation
-        return None
-
-    def user(self, loop: str) -> Split | Fuse | Pos | None:
-        """The relation that consumed a loop."""
-        return next((relation for relation in self.relations if loop in _parents(relation)), None)
-
-    def roots(self, loop: str) -> tuple[str, ...]:
-        """The statement's indices that a loop runs over."""
-        made = self.maker(loop)
-        return (loop,) if made is None else tuple(root for parent in _parents(made) for root in self.roots(parent))
-
-    def leaves(self, loop: str) -> tuple[str, ...]:
-        """The loops that `loop` was turned into."""
-        used = self.user(loop)
-        return (loop,) if used is None else tuple(leaf for child in _children(used) for leaf in self.leaves(child))
-
-    def position(self, loop: str) -> Pos | None:
-        """The step into position space above a loop."""
-        made = self.maker(loop)
-        if made is None or isinstance(made, Pos):
-            return made
-        return next((found for parent in _parents(made) if (found := self.position(parent))), None)
-
-    def carrier(self, index: str) -> str:
-        """The loop that visits the stored coordinates of `index`: after splits the innermost."""
-        used = self.user(index)
-        return self.carrier(used.inner) if isinstance(used, Split) else index
-
-    def access(self, tensor: str) -> Access:
-        return next(a for a in self.read() if a.tensor == tensor)
-
-    def read(self) -> list[Access]:
-        return [a for node in _nodes(self.statement) for a in accesses(node)]
-
-    def level_index(self, tensor: str, level: int) -> str:
-        """The index whose coordinates a level stores."""
-        return self.access(tensor).indices[self.formats[tensor].modes[level]]
-
-    def iterator(self, index: str) -> tuple[str, int] | None:
-        """The level that a loop over `index` walks; None for a loop over the whole dimension."""
-        order = self.origin.loops
-        for tensor, form in self.sparse:
-            for number, level in enumerate(form.levels):
-                if self.level_index(tensor, number) == index and not level.full:
-                    above = [self.level_index(tensor, upper) for upper in range(number)]
-                    if all(order.index(a) < order.index(index) for a in above):
-                        return tensor, number
-        return None
-
-    @property
-    def origin(self) -> Schedule:
-        return self.before.origin if self.before else self
-
-    def shared(self, loop: str) -> bool:
-        """Whether two iterations of a loop may add to one entry of the output."""
-        found = [self.iterator(root) for root in self.roots(loop)]
-        repeats = [f for f in found if f and not self.formats[f[0]].levels[f[1]].unique]
-        whole = bool(found) and found[-1] is not None and self.formats[found[-1][0]].levels[found[-1][1]].unique
-        if repeats and not (len(found) > 1 and whole):
-            return True
-        return not set(self.roots(loop)) <= set(self.statement.output.indices)
-
-    # Transformations
+@dataclass(frozen=True, repr=False)
+class Schedule(Loops):
+    """Loops from the outermost in, and the transformations that make others of them."""
 
     def split(self, loop: str, outer: str, inner: str, factor: int) -> Schedule:
         """`loop` becomes `outer` over blocks of `factor` iterations, and `inner` over those of a block."""
@@ -320,16 +151,6 @@ class Schedule:
             raise ScheduleError(f"{rule}: the innermost loops are not {index} and those that only it sums over")
         return found
 
-    def producers(self) -> tuple[str, ...]:
-        """The loops that fill the workspace: the innermost ones, from the first that the rest does not know."""
-        if not self.workspace:
-            return ()
-        rest = [node for node in self.statement.products[0] if node not in self.workspace.factors]
-        known = set(self.statement.output.indices).union(*(names(node) for node in rest)) - {self.workspace.index}
-        outer = [place for place, loop in enumerate(self.loops) if set(self.roots(loop)) & known]
-        inner = self.loops[max(outer, default=-1) + 1 :]
-        return inner if self.workspace.index in inner and len(inner) > 1 else ()
-
     def first(self, *loops: str) -> Schedule:
         """Of an ordered loop (or of several, nested) take the first coordinate that the conditions allow."""
         for loop in loops:
@@ -361,16 +182,6 @@ class Schedule:
                 lower += bool(found and found[1] == ">=")
                 if not found or found[0] != index or found[1] == ">" or lower > 1:
                     raise ScheduleError(f"first of {index}: {node} is not the one condition {index} >= key")
-
-    def at_least(self, node: Node) -> tuple[str, str, Node] | None:
-        """(index, comparison, key) of a condition that compares an index with what does not depend on it."""
-        if not isinstance(node, Op) or node.symbol not in ("<", "<=", ">", ">="):
-            return None
-        turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-        for side, symbol, key in ((node.left, node.symbol, node.right), (node.right, turned[node.symbol], node.left)):
-            if isinstance(side, Name) and side.name in self.statement.indices and side.name not in names(key):
-                return side.name, symbol, key
-        return None
 
     def unroll(self, loop: str) -> Schedule:
         """Write out the iterations of a loop whose extent is a constant."""
@@ -448,12 +259,6 @@ class Schedule:
                 f"parallelize of {loop}: segments are for sums without conditions, of one sparse tensor"
             )
 
-    def tag(self, loop: str) -> tuple[str, Race] | None:
-        """What runs a loop, and its race strategy."""
-        return next(((onto, race) for name, onto, race in self.tags if name == loop), None)
-
-    # Checks
-
     def ordered(self) -> Schedule:
         """Itself, unless a level would be walked before the position of its parent is known."""
         for index in self.statement.indices:
@@ -482,17 +287,6 @@ class Schedule:
         for loop in self.loops:
             self._whole(loop)
         return self.ordered()
-
-    def _own_position(self, index: str) -> Pos | None:
-        """The step into position space below an index, before any split."""
-        used = self.user(index)
-        while isinstance(used, Fuse):
-            used = self.user(used.fused)
-        return used if isinstance(used, Pos) else None
-
-    def _walks(self, loop: str) -> bool:
-        """Whether a loop in coordinate space runs over a level that does not store all coordinates."""
-        return not self.position(loop) and any(self.iterator(root) for root in self.roots(loop))
 
     def _whole(self, loop: str) -> None:
         made = self.maker(loop)
@@ -523,9 +317,9 @@ class Schedule:
 
     def _replace(self, old: tuple[str, ...], made: Any, step: str) -> Schedule:
         """`old` loops give way to the children of a relation."""
-        new = _children(made)
+        new = children(made)
         taken = {*self.statement.indices, *self.statement.operands, *self.statement.scalars}
-        taken |= {name for relation in self.relations for name in (*_parents(relation), *_children(relation))}
+        taken |= {name for relation in self.relations for name in (*parents(relation), *children(relation))}
         for name in new:
             if name in taken or new.count(name) > 1:
                 raise ScheduleError(f"{step[1:]}: {name} is taken")
@@ -536,16 +330,6 @@ class Schedule:
 
     def _next(self, step: str, **changes: Any) -> Schedule:
         return replace(self, before=self, step=step, **changes)
-
-
-def _children(relation: Any) -> tuple[str, ...]:
-    if isinstance(relation, Split):
-        return relation.outer, relation.inner
-    return (relation.fused,) if isinstance(relation, Fuse) else (relation.position,)
-
-
-def _parents(relation: Any) -> tuple[str, ...]:
-    return (relation.outer, relation.inner) if isinstance(relation, Fuse) else (relation.parent,)
 
 
 _RESERVED = {
@@ -560,10 +344,6 @@ def _name(name: str, statement: Statement) -> None:
     made = any(re.fullmatch(rf"(p{tensor}\d.*|{tensor}_.*|n_.*)", name) for tensor in statement.operands)
     if not name.isidentifier() or iskeyword(name) or name in _RESERVED or made:
         raise ScheduleError(f"{name} cannot be a name here: kernels use it")
-
-
-def _nodes(statement: Statement) -> tuple[Node, ...]:
-    return (*statement.products[0], *statement.where)
 
 
 def _quote(name: str) -> str:
@@ -583,12 +363,12 @@ def schedule(
     if len(statement.products) != 1:
         raise ScheduleError(f"{statement.text} sums {len(statement.products)} products: schedule each of its terms")
     sparse = tuple((name, formats[name]) for name in statement.operands if name in formats and formats[name].sparse)
-    reads = {a.tensor: a for node in _nodes(statement) for a in accesses(node)}
+    reads = {a.tensor: a for node in factors(statement) for a in accesses(node)}
     order: list[str] = []
     for name, form in sparse:
         if len(form.levels) != len(reads[name].indices):
             raise ScheduleError(f"{reads[name]} has {len(reads[name].indices)} indices, its format {len(form.levels)}")
-        if any(a.tensor == name and a != reads[name] for node in _nodes(statement) for a in accesses(node)):
+        if any(a.tensor == name and a != reads[name] for node in factors(statement) for a in accesses(node)):
             raise ScheduleError(f"{name} is read with two sets of indices: pass it under two names")
         order += [reads[name].indices[mode] for mode in form.modes]
     if pattern:

@@ -110,6 +110,9 @@ REFUSED = {
         .split("p", "b", "q", 32)
         .parallelize("q", "lane", "segments")
     ),
+    "shuffle over k: loops of the output or of rows that end stand inside it": lambda: kernel(
+        schedule("y[i] = A[i, j] * B[j, k]", A=CSR).reorder("k", "i", "j").parallelize("k", "lane", shuffle(8))
+    ),
     "shuffle(5): a row has 2, 4, 8, 16 or 32 lanes": lambda: shuffle(5),
     "split of i: it runs on threads already; parallelize last": lambda: SPMV.parallelize("i", "threads").split(
         "i", "a", "b", 2

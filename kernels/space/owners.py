@@ -1,0 +1,146 @@
+"""Positions of fused levels: the owners of a position are searched where a run begins, then walked."""
+
+from __future__ import annotations
+
+from .nest import Guard, Line, Loop, Node, Put
+from .relations import Pos, Split
+from .sums import Sums
+from .time_levels import Progression
+
+
+class Owners(Sums):
+    def guard(self, condition: str) -> None:
+        made = Guard("if", condition)
+        self.body.append(made)
+        self.body = made.body
+
+    def arrive(self, root: str, tensor: str, number: int) -> None:
+        """The coordinate at a position that was walked to."""
+        level, at, p = self.level(tensor, number), self.names(tensor, number), self.at[tensor, number]
+        if not isinstance(level, Progression):
+            self.body.append(Line(root, level.coord(at, p)))
+            self.known.add(root)
+            return
+        lower = None
+        for place, node in enumerate(self.st.where):
+            found = self.s.at_least(node)
+            if found and found[0] == root and found[1] == ">=" and lower is None:
+                lower = self.text(found[2])
+                self.used.add(place)
+        begin, end, step = level.terms(at, p, lower)
+        if root in self.s.firsts:
+            self.body.append(Line(root, begin))
+            inside: Node = Guard("if", f"{root} < {end}")
+        else:
+            inside = Loop(root, begin, end, step)
+        self.body.append(inside)
+        self.body = inside.body
+        self.known.add(root)
+
+    def narrow(self, loop: str) -> None:
+        """Where the positions of a CUDA block lie: its threads search only there."""
+        for p in self.positions():
+            leaves = self.s.leaves(p.position)
+            if loop not in leaves or leaves[-1] == loop:
+                continue
+            made = self.s.maker(loop)
+            direct = isinstance(made, Split) and made.parent == p.position and loop == made.outer and not made.divide
+            if not isinstance(made, Split) or not direct or not self.searched(p):
+                continue
+            size = made.factor
+            for number, _ in self.covered(p)[1:]:
+                if not self.level(p.tensor, number).searched:
+                    return
+            q_first, q_last = self.start_position(p), f"min({self.start_position(p)} + {size}, {self.span(p)[1]}) - 1"
+            for number, _ in reversed(self.covered(p)[1:]):
+                level, at = self.level(p.tensor, number), self.names(p.tensor, number)
+                low, high = self.edges(p, number - 1)
+                name = self.position_name(p.tensor, number - 1)
+                first = level.owner(at, q_first, low, high)
+                last = level.owner(at, q_last, f"{name}_low", high)
+                self.body += [Line(f"{name}_low", first), Line(f"{name}_high", last.removesuffix(" - 1"))]
+                self.low_high[name] = f"{name}_low", f"{name}_high"
+                q_first, q_last = f"{name}_low", f"{name}_high - 1"
+
+    def position_name(self, tensor: str, number: int) -> str:
+        """The name of a position; at a dense outermost level it is the coordinate."""
+        whole_level = number == 0 and self.level(tensor, 0).full
+        return self.s.level_index(tensor, 0) if whole_level else f"p{tensor}{number}"
+
+    def owner_lines(self, p: Pos, q: str, search: bool) -> None:
+        """Positions of all levels above position `q` of the last one, found by search or by walking on."""
+        row = self.row_level(p) if self.flushed == p else None
+        body = self.body
+        for number, _ in reversed(self.covered(p)[1:]):
+            level, at = self.level(p.tensor, number), self.names(p.tensor, number)
+            name = self.position_name(p.tensor, number - 1)
+            if level.searched and not search:
+                passed = f"{q} >= {self.below(p.tensor, number, f'{name} + 1')}"
+                on = Guard("while", passed, [Put(name, f"{name} + 1")])
+                if number - 1 == row:
+                    # A row ends here: its sum is handed over. What is above can only change together with it.
+                    end = Guard("if", passed, [*self.hand_over(), Put("acc", "zero"), on])
+                    self.body.append(end)
+                    self.body = end.body
+                else:
+                    self.body.append(on)
+                q = name
+            else:
+                low, high = self.low_high.get(name) or self.edges(p, number - 1)
+                value = level.owner(at, q, low, high)
+                if value != q:
+                    self.body.append(Line(name, value))
+                    q = name
+            self.at[p.tensor, number - 1] = q
+        if row is not None and self.body is not body:
+            self.row_lines(p)
+        self.body = body
+
+    def row_lines(self, p: Pos) -> None:
+        """Coordinates of the row that a sum belongs to."""
+        for number, index in self.covered(p):
+            if number <= (self.row_level(p) or 0):
+                value = self.coordinate(p, number, index)
+                if value != index:
+                    self.body.append(Put(index, value))
+
+    def coordinate(self, p: Pos, number: int, index: str) -> str:
+        level, q = self.level(p.tensor, number), self.at[p.tensor, number]
+        return q if level.full and number == 0 else level.coord(self.names(p.tensor, number), q)
+
+    def search(self, p: Pos) -> None:
+        """Owners at the start of a run, by search."""
+        self.walking.add(p.position)
+        q = self.start_position(p)
+        first, last = next(run for run, other in self.runs.items() if other == p)
+        leaves = self.s.leaves(p.position)
+        outside = tuple(loop for loop in self.s.loops[:first] if loop in leaves)
+        blocks = outside and outside + self.s.loops[first:last] == leaves  # a block of an outer loop is never empty
+        if self.flushed == p and not blocks:
+            self.guard(f"{q} < {self.span(p)[1]}")
+        self.at[p.tensor, self.covered(p)[-1][0]] = q
+        self.owner_lines(p, q, search=True)
+        if self.flushed == p:
+            self.row_lines(p)
+            self.keep_first_row(p)
+
+    def descend(self, p: Pos) -> None:
+        """From a position to the owners and coordinates of all its levels."""
+        covered, walked = self.covered(p), p.position in self.walking
+        self.at[p.tensor, covered[-1][0]] = p.position
+        flushed = walked and self.flushed == p
+        row = self.row_level(p) if flushed else None
+        self.owner_lines(p, p.position, search=not walked)
+        if row is not None and not self.searched(p):
+            rows = {index: self.coordinate(p, number, index) for number, index in covered if number <= row}
+            changed = " or ".join(f"{value} != {index}" for index, value in rows.items())
+            end: list[Node] = [*self.hand_over(), Put("acc", "zero")]
+            self.body.append(Guard("if", changed, [*end, *(Put(index, value) for index, value in rows.items())]))
+        for number, index in covered:
+            if row is not None and number <= row:
+                continue
+            if isinstance(self.level(p.tensor, number), Progression):
+                self.arrive(index, p.tensor, number)
+            elif (value := self.coordinate(p, number, index)) != index:
+                self.body.append(Line(index, value))
+        self.known |= {index for _, index in covered}

@@ -1,0 +1,128 @@
+"""What is added where: values, updates of the output, sums of rows and of blocks."""
+
+from __future__ import annotations
+
+from .extents import Extents
+from .levels import factor
+from .nest import Guard, Line, Node, Put, Update
+from .relations import NONE, Pos, Race, ScheduleError
+from .schedule import Schedule
+from .statement import Access, Name, render
+
+
+class Sums(Extents):
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(schedule)
+        self.flushed: Pos | None = None  # the position loop along which the sum is handed over row by row
+        self.kept = 0  # leading dimensions of the output that a carried row stands for
+        self.summed = self.place_of_sum()
+
+    def place_of_sum(self) -> int:
+        """The loop before which a sum starts; the number of loops where every product goes to the output at once."""
+        s, place = self.s, len(self.s.loops)
+        if s.workspace:
+            return place
+        while place and not set(s.roots(s.loops[place - 1])) & self.out:
+            tag = s.tag(s.loops[place - 1])
+            if tag and tag[1].kind != "shuffle" and tag[0] != "vector":
+                break
+            place -= 1
+        for (first, last), p in self.runs.items():
+            covered = set(s.roots(p.position))
+            mixed = not covered <= self.out and all(set(s.roots(loop)) <= covered for loop in s.loops[first:last])
+            if last == place and first < last and mixed and self.row_level(p) is not None:
+                self.flushed = p
+                return first
+        return place if place < len(s.loops) else len(s.loops)
+
+    def row_level(self, p: Pos) -> int | None:
+        """The last level of the row that a sum along `p` belongs to: rows are the leading levels, or there is none.
+
+        A row ends where the next level's positions are walked past; if nothing is walked, where a coordinate changes.
+        """
+        covered = self.covered(p)
+        inside = [root in self.out for _, root in covered]
+        count = inside.index(False)
+        if not count or any(inside[count:]):
+            return None
+        after = self.level(p.tensor, covered[count][0])
+        ends = after.searched or not (after.full or self.searched(p))
+        return covered[count - 1][0] if ends else None
+
+    def leaf(self, node) -> str:
+        """The text of a value."""
+        if not isinstance(node, Access):
+            return str(node)
+        if node in self.values:
+            return self.values[node]
+        if node.tensor in self.s.formats:
+            last = len(self.s.formats[node.tensor].levels) - 1
+            return f"{node.tensor}_val[{self.at[node.tensor, last]}]"
+        return str(node)
+
+    def text(self, node) -> str:
+        return render(node, self.leaf)
+
+    def product(self, factors) -> str:
+        parts = [
+            factor(self.text(node)) if not isinstance(node, Access | Name) else self.text(node) for node in factors
+        ]
+        return f" {self.st.semiring.product} ".join(parts)
+
+    def target(self) -> tuple[str, tuple[str, ...]]:
+        """The output's array, and where in it the entry lies."""
+        output = self.st.output
+        if not self.s.pattern:
+            return output.tensor, output.indices or ("0",)
+        form = self.s.formats[self.s.pattern]
+        stored = [self.s.level_index(self.s.pattern, number) for number in range(len(form.levels))]
+        count = sum(index in self.out for index in stored)
+        rest = tuple(index for index in output.indices if index not in stored)
+        return f"{output.tensor}_val", (self.at[self.s.pattern, count - 1], *rest)
+
+    def races(self) -> Race:
+        kinds = {race.kind: race for _, _, race in self.s.tags}
+        return kinds.get("segments") or kinds.get("carry") or kinds.get("atomic") or NONE
+
+    def update(self, value: str, race: Race) -> Update:
+        array, at = self.target()
+        made = Update(f"{array}[{', '.join(at)}]", value, race, array, at)
+        if race.kind == "segments":
+            lane = self.s.loops[-1]
+            made.row = next(index for index in self.s.roots(lane) if index in self.out)
+            made.count = self.extent(lane)
+        return made
+
+    def hand_over(self, last: bool = False) -> list[Node]:
+        """Add the sum of a row that ends to the output; the first and last of a block are kept aside if carried."""
+        race = self.races()
+        if race.kind != "carry":
+            return [self.update("acc", race)]
+        _, at = self.target()
+        block, rest = self.s.tags[0][0], at[self.kept :]
+        rows = at[: self.kept]
+        first = " and ".join(f"{row} == {row}_first" for row in rows)
+        aside = [", ".join((f"2 * {block}{side}", *rest)) for side in ("", " + 1")]
+        head = Update(f"aside[{aside[0]}]", "acc")
+        if not last:
+            return [Guard("if", first, [head], [self.update("acc", NONE)])]
+        marks: list[Node] = [Put(f"aside_row[2 * {block} + 1, {n}]", row) for n, row in enumerate(rows)]
+        return [Guard("if", first, [head], [Update(f"aside[{aside[1]}]", "acc"), *marks])]
+
+    def keep_first_row(self, p: Pos) -> None:
+        """Remember the row in which a block begins, where rows at the edges of blocks are carried."""
+        if self.races().kind != "carry":
+            return
+        block, leaves = self.s.tags[0][0], self.s.leaves(p.position)
+        first, last = next(run for run, other in self.runs.items() if other == p)
+        _, at = self.target()
+        levels = [index for _, index in self.covered(p)]
+        lead = [index in levels or (self.s.pattern is not None and place == 0) for place, index in enumerate(at)]
+        self.kept = sum(lead)
+        if set(leaves) - {block} != set(self.s.loops[first:last]) or not all(lead[: self.kept]) or block not in leaves:
+            raise ScheduleError(
+                f"carry of {block}: inside it only {' > '.join(leaves[1:])}, in this order, may walk {p.tensor}, and "
+                f"its rows must be the first indices of {self.st.output}"
+            )
+        for place, row in enumerate(at[: self.kept]):
+            self.body += [Line(f"{row}_first", row), Put(f"aside_row[2 * {block}, {place}]", row)]
