@@ -22,6 +22,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/query.py --feeds $(FEEDS)
 	$(BIN)/python benchmarks/batch.py --feeds $(FEEDS)
 	$(BIN)/python benchmarks/national.py
+	$(BIN)/python benchmarks/space.py
 	$(BIN)/python benchmarks/fresh_clone.py
 
 test: .venv/ready

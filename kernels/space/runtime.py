@@ -70,6 +70,13 @@ atomic_add = _read_modify_write("add", "fadd", "add")
 atomic_min = _read_modify_write("min", "fmin", "umin")
 
 
+@cuda.jit
+def fill(array, value):
+    """All entries of a device's array."""
+    for p in range(cuda.grid(1), array.size, cuda.gridsize(1)):
+        array[p] = value
+
+
 @warp.device
 def lane_mask(width):
     """The lanes of this one's row."""

@@ -153,6 +153,14 @@ class Tensor:
         """The same entries in another format."""
         return Tensor.from_coordinates(*self.coordinates(), self.shape, form)
 
+    def to_device(self) -> Tensor:
+        """A copy on the GPU, in Numba's arrays."""
+        from numba import cuda
+
+        arrays = tuple({n: a if isinstance(a, int) else cuda.to_device(a) for n, a in d.items()} for d in self.arrays)
+        values = None if self.values is None else cuda.to_device(self.values)
+        return Tensor(self.format, self.shape, arrays, values, checked=False)
+
     def to_dense(self) -> np.ndarray:
         """All entries, zero where none is stored."""
         coordinates, values = self.coordinates()
