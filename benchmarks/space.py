@@ -60,7 +60,7 @@ def compared(
             runs[words] = partial(kernel(made), A=tensor, threads=threads, **operand)
             if not np.allclose(runs[words](), plain()):
                 raise AssertionError(f"{words} differs from SciPy")
-    return {"schedules": {"chosen": chosen.code, "blocks of nonzeros": blocks.code}, "runs": runs}
+    return runs
 
 
 def main() -> None:
@@ -70,18 +70,21 @@ def main() -> None:
     given = parser.parse_args()
     matrix, rng = power_law(), np.random.default_rng(1)
     tensor, x, b = Tensor.from_scipy(matrix), rng.random(ROWS), rng.random((ROWS, COLUMNS))
-    fused = [base.fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 4096) for base in (SPMV, SPMM)]
-    carried = fused[0].parallelize("b", "threads", "carry")
-    atomic = fused[1].parallelize("b", "threads", "atomic")
+    rows = rows_of(tensor)
+    blocks = SPMV.fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 4096)
+    blocks = blocks.parallelize("b", "threads", "carry").parallelize("q", "vector", "private")
+    taco = SPMM.split("i", "i0", "i1", 16).pos("j", "p", "A").split("p", "p0", "p1", 8)
+    taco = taco.reorder("i0", "i1", "p0", "k", "p1").parallelize("i0", "threads").unroll("p1")
+    spmv = {"chosen": autoschedule(SPMV, "cpu", rows), "blocks of nonzeros": blocks}
+    spmm = {"chosen": autoschedule(SPMM, "cpu", rows), "columns outside eight nonzeros": taco}
     results: dict[str, Any] = {}
-    for name, base, blocks, operand, plain, repeats in (
-        ("SpMV", SPMV, carried, {"x": x}, lambda: matrix @ x, 4 * given.repeats),
-        (f"SpMM, {COLUMNS} columns", SPMM, atomic, {"B": b}, lambda: matrix @ b, given.repeats),
+    for name, schedules, operand, plain, repeats in (
+        ("SpMV", spmv, {"x": x}, lambda: matrix @ x, 4 * given.repeats),
+        (f"SpMM, {COLUMNS} columns", spmm, {"B": b}, lambda: matrix @ b, given.repeats),
     ):
-        found = compared(base, blocks, tensor, operand, plain)
-        ms = measure(found["runs"], repeats)
+        ms = measure(compared(schedules, tensor, operand, plain), repeats)
         ratios = {f"{run} over scipy": round(ms[run] / ms["scipy, 1 thread"], 3) for run in ms if "scipy" not in run}
-        results[name] = {"ms": ms, "ratios": ratios, "schedules": found["schedules"]}
+        results[name] = {"ms": ms, "ratios": ratios, "schedules": {what: made.code for what, made in schedules.items()}}
         print(name, ms, ratios)
     size = np.diff(matrix.indptr)
     config = {

@@ -148,7 +148,8 @@ def blocks(base: Schedule, size: int = 4096) -> Schedule:
     p = _last(made)
     made = made.split(p, "block", "one", size)
     rest = [loop for loop in made.loops if loop not in ("block", "one")]
-    return made.reorder("block", *rest, "one").parallelize("block", "threads", "carry")
+    made = made.reorder("block", *rest, "one").parallelize("block", "threads", "carry")
+    return made.parallelize("one", "vector", "private") if base.statement.semiring.sum == "+" else made
 
 
 def private(base: Schedule, size: int = 256) -> Schedule:

@@ -22,6 +22,7 @@ class Extents:
         self.out = set(self.st.output.indices)
         self.body: list[Node] = []
         self.setup: list[Node] = []
+        self.sum_body = self.body  # where the sum starts
         self.known: set[str] = set()
         self.at: dict[tuple[str, int], str] = {}  # position at (tensor, level)
         self.span_of: dict[str, tuple[str, str]] = {}  # begin and end of a position loop

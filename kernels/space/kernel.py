@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -208,5 +208,5 @@ def _fill(array: Any, value: Any) -> None:
     if not _on_device(array):
         array[...] = value
     elif array.size:
-        flat = cuda.as_cuda_array(array).reshape(array.size)
-        runtime.fill[min(array.size // THREADS_OF_BLOCK + 1, 2**16), THREADS_OF_BLOCK](flat, value)
+        flat, fill = cuda.as_cuda_array(array).reshape(array.size), cast(Any, runtime.fill)
+        fill[min(array.size // THREADS_OF_BLOCK + 1, 2**16), THREADS_OF_BLOCK](flat, value)

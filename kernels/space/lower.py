@@ -61,11 +61,15 @@ class _Lowering(Owners):
         for (first, last), p in self.runs.items():
             if first == depth and first < last:
                 self.search(p)
-        if depth == self.summed and depth < len(self.s.loops):
+        if depth == self.summed and depth < len(self.s.loops) and not self.by_rows(self.s.loops[depth]):
             self.body.append(Line("acc", "zero"))
             self.sum_body = self.body
 
     def open(self, loop: str) -> None:
+        if self.flushed and self.by_rows(loop):
+            self.open_rows(loop, self.flushed)
+            self.settle()
+            return
         tag = self.s.tag(loop)
         onto, race = tag or ("", NONE)
         unroll = 0
@@ -232,8 +236,11 @@ class _Lowering(Owners):
         self.body.append(Update("acc", self.product(self.st.products[0])))
         self.stop_at_first()
         self.body = self.sum_body
-        if self.flushed:
-            self.body += self.hand_over(last=True)
+        if self.flushed and any(map(self.by_rows, self.s.loops)):
+            p = self.flushed.position
+            self.body += [*self.hand_over(f"{p}_row == {p}_stop"), Put(f"{p}_next", f"{p}_row")]
+        elif self.flushed:
+            self.body += self.hand_over("True")
         elif width:
             self.body.append(Combine("acc", width, [self.update("acc", self.races())]))
         else:

@@ -67,9 +67,12 @@ class Owners(Sums):
         whole_level = number == 0 and self.level(tensor, 0).full
         return self.s.level_index(tensor, 0) if whole_level else f"p{tensor}{number}"
 
-    def owner_lines(self, p: Pos, q: str, search: bool) -> None:
-        """Positions of all levels above position `q` of the last one, found by search or by walking on."""
-        row = self.row_level(p) if self.flushed == p else None
+    def owner_lines(self, p: Pos, q: str, search: bool, rows: bool = False) -> None:
+        """Positions of all levels above position `q` of the last one, found by search or by walking on.
+
+        On the way a row's sum is handed over where the row ends, unless the loop is one over rows.
+        """
+        row = self.row_level(p) if self.flushed == p and not rows else None
         body = self.body
         for number, _ in reversed(self.covered(p)[1:]):
             level, at = self.level(p.tensor, number), self.names(p.tensor, number)
@@ -144,3 +147,23 @@ class Owners(Sums):
             elif (value := self.coordinate(p, number, index)) != index:
                 self.body.append(Line(index, value))
         self.known |= {index for _, index in covered}
+
+    def open_rows(self, loop: str, p: Pos) -> None:
+        """The loops over the rows of a block, and over the positions of a row."""
+        following, stop, end = (f"{p.position}_{part}" for part in ("next", "stop", "row"))
+        (last, index), whole = self.covered(p)[-1], loop == p.position
+        self.body.append(Put(following, self.start_position(p)))
+        self.body.append(Line(stop, self.span(p)[1] if whole else f"{following} + {self.extent(loop)}"))
+        rows = Guard("while", f"{following} < {stop}")
+        self.body.append(rows)
+        self.body = rows.body
+        self.owner_lines(p, following, search=False, rows=True)
+        self.row_lines(p)
+        after = self.below(p.tensor, last, f"{self.position_name(p.tensor, last - 1)} + 1")
+        inside = Loop(p.position, following, end, walked=self.bottom(p.tensor, last))
+        self.sum_body = self.body
+        self.body += [Line(end, f"min({stop}, {after})"), Put("acc", "zero"), inside]
+        self.body = inside.body
+        self.at[p.tensor, last] = p.position
+        self.body.append(Line(index, self.coordinate(p, last, index)))
+        self.known |= {loop, p.position, p.parent, *self.s.roots(p.position)}

@@ -8,6 +8,7 @@ from .nest import Guard, Line, Node, Put, Update
 from .relations import NONE, Pos, Race, ScheduleError
 from .schedule import Schedule
 from .statement import Access, Name, render
+from .time_levels import Progression
 
 
 class Sums(Extents):
@@ -16,6 +17,16 @@ class Sums(Extents):
         self.flushed: Pos | None = None  # the position loop along which the sum is handed over row by row
         self.kept = 0  # leading dimensions of the output that a carried row stands for
         self.summed = self.place_of_sum()
+
+    def by_rows(self, loop: str) -> bool:
+        """Whether a loop that hands over rows becomes one over rows, and one over the positions of each."""
+        p = self.flushed
+        if p is None or self.s.cuda or loop in self.s.unrolled or self.s.leaves(p.position)[-1] != loop:
+            return False
+        place, last = self.s.loops.index(loop), self.covered(p)[-1][0]
+        level = self.level(p.tensor, last)
+        rows = self.row_level(p) == last - 1 and level.searched and not isinstance(level, Progression)
+        return rows and self.runs.get((place, place + 1)) == p
 
     def place_of_sum(self) -> int:
         """The loop before which a sum starts; the number of loops where every product goes to the output at once."""
@@ -93,21 +104,24 @@ class Sums(Extents):
             made.count = self.extent(lane)
         return made
 
-    def hand_over(self, last: bool = False) -> list[Node]:
-        """Add the sum of a row that ends to the output; the first and last of a block are kept aside if carried."""
+    def hand_over(self, last: str = "") -> list[Node]:
+        """Add the sum of a row that ends to the output; the first and last of a block are kept aside if carried.
+
+        `last` is the condition under which it is the last one.
+        """
         race = self.races()
         if race.kind != "carry":
             return [self.update("acc", race)]
         _, at = self.target()
-        block, rest = self.s.tags[0][0], at[self.kept :]
-        rows = at[: self.kept]
+        block, rows, rest = self.s.tags[0][0], at[: self.kept], at[self.kept :]
         first = " and ".join(f"{row} == {row}_first" for row in rows)
-        aside = [", ".join((f"2 * {block}{side}", *rest)) for side in ("", " + 1")]
-        head = Update(f"aside[{aside[0]}]", "acc")
-        if not last:
-            return [Guard("if", first, [head], [self.update("acc", NONE)])]
-        marks: list[Node] = [Put(f"aside_row[2 * {block} + 1, {n}]", row) for n, row in enumerate(rows)]
-        return [Guard("if", first, [head], [Update(f"aside[{aside[1]}]", "acc"), *marks])]
+        head, tail = (f"aside[{', '.join((f'2 * {block}{side}', *rest))}]" for side in ("", " + 1"))
+        marks = [Put(f"aside_row[2 * {block} + 1, {n}]", row) for n, row in enumerate(rows)]
+        end: list[Node] = [Update(tail, "acc"), *marks]
+        inside: list[Node] = [self.update("acc", NONE)]
+        if last != "True":
+            end = [Guard("if", last, end, inside)] if last else inside
+        return [Guard("if", first, [Update(head, "acc")], end)]
 
     def keep_first_row(self, p: Pos) -> None:
         """Remember the row in which a block begins, where rows at the edges of blocks are carried."""

@@ -16,8 +16,8 @@ EVEN, SKEWED = Rows(1000, 8000, 12), Rows(100_000, 2_000_000, 900_000)
     ("text", "form", "target", "rows", "expected"),
     [
         (SPMV, "csr", "cpu", EVEN, '.parallelize("j", "vector", "private")'),
-        (SPMV, "csr", "cpu", SKEWED, '"threads", "carry")'),
-        (SPMV, "coo", "cpu", EVEN, '"threads", "carry")'),
+        (SPMV, "csr", "cpu", SKEWED, '"threads", "carry").parallelize("one", "vector", "private")'),
+        (SPMV, "coo", "cpu", EVEN, '"threads", "carry").parallelize("one", "vector", "private")'),
         (SPMV, "csc", "cpu", EVEN, '"threads", "private")'),
         (SPMM, "csr", "cpu", EVEN, '.unroll("j1")'),
         (SPMV, "csr", "cuda", EVEN, '.parallelize("j", "lane", shuffle(8))'),
