@@ -122,6 +122,8 @@ def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None
     if "crd" not in level.arrays:
         return Run(low, high, None)
     crd = data["crd"]
+    if crd.dtype.kind not in "iu" or crd.dtype == np.uint64:
+        raise ValueError(f"{what}: coordinates are uint32, narrower, or int64, not {crd.dtype}")
     used = crd[low:high]
     module = array_module(crd)
     if len(used) < high - low or (len(used) and (int(used.max()) >= size or int(used.min()) < 0)):
@@ -146,6 +148,8 @@ def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None
 
 
 def _check_offsets(pos: Any, parents: int, stored: int, what: str) -> tuple[int, int]:
+    if pos.dtype.kind != "i":
+        raise ValueError(f"{what}: offsets are int32 or int64, not {pos.dtype}")
     if len(pos) != parents + 1 or bool((pos[1:] < pos[:-1]).any()) or int(pos[0]) < 0 or int(pos[-1]) > stored:
         raise ValueError(f"{what}: pos must hold {parents + 1} ascending offsets into {stored} positions")
     return int(pos[0]), int(pos[-1])

@@ -14,7 +14,7 @@ from .nest import Combine, Guard, Line, Loop, Node, Put, Stop, Update, unrolled,
 from .owners import Owners
 from .relations import NONE, Fuse, Pos, ScheduleError, Split
 from .schedule import Schedule
-from .statement import Access, accesses, names, render
+from .statement import Access, accesses, names
 from .time_levels import Progression
 
 
@@ -147,7 +147,7 @@ class _Lowering(Owners):
             if place not in self.used and names(node) - set(self.st.scalars) <= self.known:
                 self.used.add(place)
                 if not (isinstance(node, Access) and node.tensor in self.s.formats):
-                    self.guard(render(node, self.leaf))
+                    self.guard(self.text(node))
         if self.depth < len(self.s.loops) - 1:
             self.load()
 

@@ -133,10 +133,10 @@ def segment_add(array, at, row, value, count):
 
 CPU = {
     "lower": njit(lower), "upper": njit(upper), "term": njit(term), "atomic_add": atomic_add, "atomic_min": atomic_min,
-    "empty": np.empty, "uint32": np.uint32, "uint64": np.uint64,
+    "empty": np.empty, "int64": np.int64, "uint32": np.uint32, "uint64": np.uint64,
 }  # fmt: skip
 GPU = {
     "lower": warp.device(lower), "upper": warp.device(upper), "term": warp.device(term), "cuda": cuda,
     "row_add": row_add, "row_min": row_min, "row_or": row_or,
-    "segment_add": segment_add,
+    "segment_add": segment_add, "int64": np.int64,
 }  # fmt: skip

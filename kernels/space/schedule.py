@@ -334,8 +334,8 @@ class Schedule(Loops):
 
 _RESERVED = {
     "LANES", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first", "found",
-    "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "term", "uint32", "uint64", "upper",
-    "zero",
+    "int64", "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "term", "uint32", "uint64",
+    "upper", "zero",
 }  # fmt: skip
 
 

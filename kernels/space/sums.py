@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .extents import Extents
 from .levels import factor
 from .nest import Guard, Line, Node, Put, Update
 from .relations import NONE, Pos, Race, ScheduleError
 from .schedule import Schedule
-from .statement import Access, Name, render
+from .statement import Access, Name, Op, leaves, render
+from .statement import Node as Value
 from .time_levels import Progression
 
 
@@ -60,7 +63,7 @@ class Sums(Extents):
         ends = after.searched or not (after.full or self.searched(p))
         return covered[count - 1][0] if ends else None
 
-    def leaf(self, node) -> str:
+    def leaf(self, node: Value) -> str:
         """The text of a value."""
         if not isinstance(node, Access):
             return str(node)
@@ -71,13 +74,30 @@ class Sums(Extents):
             return f"{node.tensor}_val[{self.at[node.tensor, last]}]"
         return str(node)
 
-    def text(self, node) -> str:
-        return render(node, self.leaf)
+    def text(self, node: Value) -> str:
+        return self.texts([node])[0]
 
-    def product(self, factors) -> str:
-        parts = [
-            factor(self.text(node)) if not isinstance(node, Access | Name) else self.text(node) for node in factors
-        ]
+    def texts(self, nodes: Iterable[Value]) -> list[str]:
+        """Texts that belong to one expression: two unsigned indices would wrap around in a difference."""
+        nodes = list(nodes)
+        found = {leaf.name for node in nodes for leaf in leaves(node) if isinstance(leaf, Name)}
+        unsigned = {name for name in found if self.unsigned(name)}
+
+        def leaf(one: Value) -> str:
+            return f"int64({one})" if len(unsigned) > 1 and str(one) in unsigned else self.leaf(one)
+
+        return [render(node, leaf) for node in nodes]
+
+    def unsigned(self, name: str) -> bool:
+        """Whether a name is an index, and not one of time, which has a sign."""
+        found = self.s.iterator(name) if name in self.st.indices else None
+        timed = found is not None and isinstance(self.level(*found), Progression)
+        return name in self.st.indices and not timed
+
+    def product(self, nodes: Iterable[Value]) -> str:
+        nodes = list(nodes)
+        texts = zip(nodes, self.texts(nodes), strict=True)
+        parts = [factor(text) if isinstance(node, Op) else text for node, text in texts]
         return f" {self.st.semiring.product} ".join(parts)
 
     def target(self) -> tuple[str, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import arrays, tensor
-from headway.kernels.space import COO, CSR, MIN_PLUS, OR_AND, Tensor, interpret, kernel, parse, schedule
+from headway.kernels.space import COO, CSR, MIN_PLUS, OR_AND, Format, Tensor, interpret, kernel, parse, schedule
 
 SPMV = schedule("y[i] = A[i, j] * x[j]", A=CSR)
 BLOCKS = SPMV.fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 8)
@@ -56,6 +56,18 @@ def test_min_plus(dtype: type, race: str) -> None:
     expected = interpret(made.statement, np.zeros(len(array), dtype), **operands)
     assert np.array_equal(kernel(made)(**operands), expected)
     assert expected[0] == MIN_PLUS.zero(dtype)
+
+
+@pytest.mark.parametrize("text", ["y[i] = A[i, j] + (i - j)", "y[i] = A[i, j] + i + j where i - j < 3 and j - i < 5"])
+@pytest.mark.parametrize("form", [CSR, COO])
+def test_indices_as_values(text: str, form: Format) -> None:
+    """Without a sign, the difference of two of them would be huge."""
+    made = schedule(text, semiring=MIN_PLUS, A=form)
+    if form == CSR:
+        made = made.split("i", "a", "b", 4)
+    array = arrays()["uneven"].astype(np.int64)
+    expected = interpret(made.statement, np.zeros(37, np.int64), A=tensor(array, form))
+    assert np.array_equal(kernel(made)(A=tensor(array, form)), expected)
 
 
 @pytest.mark.parametrize("race", ["carry", "private", "atomic"])

@@ -102,6 +102,14 @@ def test_other_troubles() -> None:
         Tensor.from_scipy(scipy.sparse.lil_matrix((2, 2)))
 
 
+def test_types_of_arrays() -> None:
+    """64-bit integers without a sign make floating point of what they are added to."""
+    good = {"pos": np.array([0, 1, 2]), "crd": np.array([0, 1])}
+    for part, message in (("pos", "offsets are int32 or int64, not uint64"), ("crd", "narrower, or int64, not uint64")):
+        with pytest.raises(ValueError, match=message):
+            Tensor(CSR, (2, 2), ({"n": 2}, good | {part: good[part].astype(np.uint64)}), np.ones(2))
+
+
 def test_formats_compare() -> None:
     assert Format((Dense(), Compressed()), (0, 1)) == CSR
     assert CSR != CSC
