@@ -250,7 +250,7 @@ class Schedule(Loops):
         rows = set(self.roots(loop)) & set(self.statement.output.indices)
         last = position is not None and self.leaves(position.position)[-1] == loop
         width = isinstance(made, Split) and made.factor == 32 and not made.divide
-        if not last or not width or self.loops[-1] != loop or len(rows) != 1:
+        if not last or not width or self.loops[-1] != loop or rows != set(self.roots(loop)[:1]):
             raise ScheduleError(
                 f"parallelize of {loop}: segments are the innermost loop, over 32 positions of whole rows"
             )

@@ -51,6 +51,8 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     for name, form in {"csr": CSR, "coo": COO, "dcsr": DCSR, "csc": CSC}.items():
         s = schedule(SPMV, A=form)
         yield f"blocks, {name}", blocks(s, 32, 4).parallelize("part", "thread", "atomic")
+    for name, form in {"csr": CSR, "coo": COO, "dcsr": DCSR}.items():
+        s = schedule(SPMV, A=form)
         yield (
             f"segments, {name}",
             fused(s)

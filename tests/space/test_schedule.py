@@ -103,6 +103,13 @@ REFUSED = {
     "parallelize of q: segments are the innermost loop, over 32 positions of whole rows": lambda: BLOCKS.parallelize(
         "q", "lane", "segments"
     ),
+    "parallelize of r: segments are the innermost loop, over 32 positions of whole rows": lambda: (
+        schedule("y[i] = A[i, j] * x[j]", A=CSC)
+        .fuse("j", "i", "f")
+        .pos("f", "p", "A")
+        .split("p", "b", "r", 32)
+        .parallelize("r", "lane", "segments")
+    ),
     "parallelize of q: segments are for sums without conditions, of one sparse tensor": lambda: (
         schedule("y[i] = A[i, j] where j < n", A=CSR)
         .fuse("i", "j", "f")
