@@ -124,10 +124,8 @@ def segment_add(array, at, row, value, count):
         if lane >= step and whose == row:
             value += before
         step <<= 1
-    last = lane == warp.WIDTH - 1 or lane >= count - 1
-    if warp.WIDTH > 1:
-        last = last or cuda.shfl_down_sync(active, row, 1) != row
-    if last:
+    after = cuda.shfl_down_sync(active, row, 1) if warp.WIDTH > 1 else row  # by all lanes, also the last
+    if lane == warp.WIDTH - 1 or lane >= count - 1 or after != row:
         cuda.atomic.add(array, at, value)
 
 

@@ -28,7 +28,7 @@ from headway.kernels.space import (
 )
 from headway.kernels.space.source import load
 
-_MODULE = importlib.import_module("headway.kernels.space.kernel")
+MODULE = importlib.import_module("headway.kernels.space.kernel")
 
 FORMATS = {"csr": CSR, "csc": CSC, "coo": COO, "dcsr": DCSR}
 FORMATS_3D = {
@@ -89,7 +89,7 @@ def tensor(array: np.ndarray, form: Format) -> Tensor:
 def check(made: Schedule, operands: dict[str, Any], shape: tuple[int, ...], plain: bool = False) -> None:
     """A kernel and the interpreter agree, on whole numbers: the order of sums does not matter."""
     run = kernel(made)
-    with patch.object(_MODULE, "compiled", run_plain if plain else _MODULE.compiled):
+    with patch.object(MODULE, "compiled", run_plain if plain else MODULE.compiled):
         found = run(**operands) if made.cuda else run(threads=2, **operands)
     found = found.to_dense() if isinstance(found, Tensor) else found
     expected = interpret(made.statement, np.zeros(shape, found.dtype), **operands)

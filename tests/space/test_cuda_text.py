@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from cases import check
+from cases import MODULE, check
 from conftest import connections_store
 from cuda_cases import operands, schedules
 from headway.cluster.devices import cuda_device
@@ -17,7 +16,6 @@ from headway.kernels.space import Kernel, Schedule, Tensor, kernel
 from relaxation import CUDA, WINDOWED_CUDA, WINDOWS, of_cluster_ap
 
 SCHEDULES = dict(schedules())
-MODULE = importlib.import_module("headway.kernels.space.kernel")
 COMPILED = MODULE.compiled
 
 

@@ -1,0 +1,133 @@
+"""Sums over the lanes of a warp, whose 32 lanes are threads of Python that exchange values in step."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from cases import MODULE, check
+from cuda_cases import operands, schedules
+from headway.kernels import warp
+from headway.kernels.space import Kernel, runtime
+from headway.kernels.space.source import load
+
+LANES = {how: made for how, made in schedules() if how.startswith(("row to", "segments", "columns over"))}
+
+
+class Warp:
+    """What a warp knows: lanes of a mask wait for one another, then read each other's values."""
+
+    def __init__(self) -> None:
+        self.me = threading.local()
+        self.slots: dict[int, Any] = {}
+        self.lock = threading.Lock()
+        self.barriers: dict[int, threading.Barrier] = {}
+        self.atomic = SimpleNamespace(add=self.add)
+
+        self.first = 0  # thread of the block that is lane 0
+        self.blockIdx = self.gridDim = self.blockDim = SimpleNamespace(x=1)
+
+    @property
+    def threadIdx(self) -> Any:
+        return SimpleNamespace(x=self.first + self.me.lane)
+
+    def add(self, array: np.ndarray, at: Any, value: Any) -> None:
+        with self.lock:
+            array[at] += value
+
+    def exchange(self, mask: int, value: Any, source: int) -> Any:
+        with self.lock:
+            barrier = self.barriers.setdefault(mask, threading.Barrier(mask.bit_count(), timeout=20))
+        assert mask >> self.me.lane & 1
+        self.slots[self.me.lane] = value
+        barrier.wait()
+        found = self.slots[source] if 0 <= source < 32 and mask >> source & 1 else 12_345  # anything
+        barrier.wait()
+        return found
+
+    def shfl_up_sync(self, mask: int, value: Any, step: int) -> Any:
+        return self.exchange(mask, value, self.me.lane - step)
+
+    def shfl_down_sync(self, mask: int, value: Any, step: int) -> Any:
+        return self.exchange(mask, value, self.me.lane + step)
+
+    def shfl_xor_sync(self, mask: int, value: Any, step: int) -> Any:
+        return self.exchange(mask, value, self.me.lane ^ step)
+
+    def run(self, lanes: int, work) -> None:
+        def one(lane: int) -> None:
+            self.me.lane = lane
+            work(lane)
+
+        threads = [threading.Thread(target=one, args=(lane,)) for lane in range(lanes)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.fixture
+def lanes() -> Any:
+    if warp.SIMULATED:
+        pytest.skip("a warp is one thread here")
+    found = Warp()
+    with patch.object(runtime, "cuda", found), patch.object(runtime, "lane_mask", runtime.lane_mask.py_func):
+        yield found
+
+
+@pytest.mark.parametrize("width", [2, 4, 8, 16, 32])
+def test_row_sums(lanes: Warp, width: int) -> None:
+    found = np.zeros((2, 32), np.int64)
+
+    def work(lane: int) -> None:
+        found[0, lane] = runtime.row_add.py_func(lane * lane, width)
+        found[1, lane] = runtime.row_min.py_func((lane * 7) % 32, width)
+
+    lanes.run(32, work)
+    squares, mixed = (np.array([f(lane) for lane in range(32)]) for f in (lambda n: n * n, lambda n: n * 7 % 32))
+    assert np.array_equal(found[0], np.repeat(squares.reshape(-1, width).sum(axis=1), width))
+    assert np.array_equal(found[1], np.repeat(mixed.reshape(-1, width).min(axis=1), width))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 31, 32])
+@pytest.mark.parametrize("rows", [1, 2, 7, 40])
+def test_segments(lanes: Warp, count: int, rows: int) -> None:
+    rng = np.random.default_rng(count * rows)
+    row, value = np.sort(rng.integers(0, rows, count)), rng.integers(1, 100, count)
+    found, adds = np.zeros(rows, np.int64), []
+    lanes.atomic.add = lambda array, at, value: (adds.append(at), lanes.add(array, at, value))
+    lanes.run(count, lambda lane: runtime.segment_add.py_func(found, row[lane], row[lane], value[lane], count))
+    assert np.array_equal(found, np.bincount(row, value, rows))
+    assert sorted(adds) == sorted(set(row.tolist()))
+
+
+@pytest.mark.parametrize("how", LANES)
+def test_kernels(lanes: Warp, how: str) -> None:
+    """Whole kernels, warp after warp, each with all its lanes."""
+
+    def in_python(run: Kernel, dtype: np.dtype) -> Any:
+        names = {name: getattr(runtime, name) for name in ("lower", "upper", "term")}
+        names |= {name: getattr(runtime, name).py_func for name in ("row_add", "segment_add")}
+        zero = run.schedule.statement.semiring.zero(dtype)
+        function = load(run.source, cuda=lanes, zero=zero, LANES=run.lanes, **names)["kernel"]
+
+        class Launch:
+            def __getitem__(self, size: tuple[int, int]) -> Any:
+                return lambda *arguments: self.launch(size, arguments)
+
+            def launch(self, size: tuple[int, int], arguments: tuple) -> None:
+                lanes.gridDim, lanes.blockDim = (SimpleNamespace(x=n) for n in size)
+                for block in range(size[0]):
+                    lanes.blockIdx = SimpleNamespace(x=block)
+                    for lanes.first in range(0, size[1], 32):
+                        lanes.run(min(32, size[1] - lanes.first), lambda lane: function(*arguments))
+
+        return Launch()
+
+    given, shape = operands(LANES[how])
+    with patch.object(MODULE, "compiled", in_python):
+        check(LANES[how], given, shape)
