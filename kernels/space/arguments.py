@@ -10,25 +10,26 @@ from .levels import Dense
 from .lower import Nest
 from .nest import texts, words
 from .schedule import Schedule
-from .statement import accesses
+from .statement import accesses, names
 from .tensors import Format, Tensor
+from .time_levels import Progression
 
 
 def parameters(schedule: Schedule, nest: Nest) -> tuple[str, ...]:
     """Arrays and sizes that the text reads, in a fixed order."""
     statement = schedule.statement
-    names: list[str] = []
+    found: list[str] = []
     for tensor, form in schedule.sparse:
         for number, level in enumerate(form.levels):
-            names += [f"{tensor}_{part}{number}" for part in level.arrays if part != "n"]
-        names.append(f"{tensor}_val")
-    names += [a.tensor for a in schedule.read() if a.tensor not in schedule.formats]
-    names += [*(f"n_{index}" for index in statement.indices), *statement.scalars]
-    names.append(f"{statement.output.tensor}_val" if schedule.pattern else statement.output.tensor)
-    names += ["aside", "aside_row"]
+            found += [f"{tensor}_{part}{number}" for part in level.arrays if part != "n"]
+        found.append(f"{tensor}_val")
+    found += [a.tensor for a in schedule.read() if a.tensor not in schedule.formats]
+    found += [*(f"n_{index}" for index in statement.indices), *statement.scalars]
+    found.append(f"{statement.output.tensor}_val" if schedule.pattern else statement.output.tensor)
+    found += ["aside", "aside_row"]
     read = set[str]().union(*map(words, [*texts([*nest.setup, *nest.body]), nest.parallel]))
     first = ["first", "last"] if any(onto == "threads" for _, onto, _ in schedule.tags) else []
-    return tuple(first + [name for name in dict.fromkeys(names) if name in read])
+    return tuple(first + [name for name in dict.fromkeys(found) if name in read])
 
 
 def arguments(schedule: Schedule, operands: dict[str, Any], out: Any) -> dict[str, Any]:
@@ -57,6 +58,13 @@ def arguments(schedule: Schedule, operands: dict[str, Any], out: Any) -> dict[st
             given[f"{access.tensor}_val"] = operand.values
         elif access != statement.output or access.tensor in statement.operands:
             given[access.tensor] = operand
+    if any(isinstance(level, Progression) for form in formats.values() for level in form.levels):
+        for name in {name for node in statement.where for name in (*names(node), *(a.tensor for a in accesses(node)))}:
+            value = operands.get(name)
+            if isinstance(value, Tensor | None):
+                continue
+            if (getattr(value, "dtype", None) or np.result_type(value)).kind not in "iub":
+                raise ValueError(f"{name}: times are whole numbers")
     if large := [index for index in statement.indices if sizes.get(index, 0) > 2**32 and not schedule.iterator(index)]:
         raise ValueError(f"{statement.text}: {large[0]} has more values than 32 bits count")
     given |= {f"n_{index}": size for index, size in sizes.items()}

@@ -31,10 +31,8 @@ class Extents:
         self.used: set[int] = set()  # conditions that hold here
         self.low_high: dict[str, tuple[str, str]] = {}  # where a block's positions lie
         self.parallel = "1"
-        self.kept = 0
         self.depth = 0
         self.walking: set[str] = set()  # positions whose owners are walked, not searched
-        self.flushed: Pos | None = None  # the position loop along which the sum is handed over row by row
         self.stops: list[list[Node]] = []  # bodies of loops that end once something is found
         self.runs = {self.run_of(p): p for p in self.positions()}
 
@@ -51,6 +49,11 @@ class Extents:
     def below(self, tensor: str, number: int, q: str) -> str:
         """First position of a level below position `q` of the level above."""
         return self.level(tensor, number).first(self.names(tensor, number), q)
+
+    def segment(self, tensor: str, number: int) -> tuple[str, str]:
+        """Begin and end of a level's positions below the position of its parent."""
+        q = self.at[tensor, number - 1] if number else "0"
+        return self.below(tensor, number, q), self.below(tensor, number, "1" if q == "0" else f"{q} + 1")
 
     def bottom(self, tensor: str, number: int) -> bool:
         return number == len(self.s.formats[tensor].levels) - 1
@@ -140,9 +143,8 @@ class Extents:
     def edges(self, p: Pos, level: int) -> tuple[str, str]:
         """Begin and end of the positions of a level that a position loop covers."""
         first = self.covered(p)[0][0]
-        q = self.at[p.tensor, first - 1] if first else "0"
-        begin, end = q, "1" if q == "0" else f"{q} + 1"
-        for number in range(first, level + 1):
+        begin, end = self.segment(p.tensor, first)
+        for number in range(first + 1, level + 1):
             begin, end = (self.below(p.tensor, number, edge) for edge in (begin, end))
         return begin, end
 

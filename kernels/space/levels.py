@@ -45,9 +45,9 @@ class Level:
         """The parent, in [low, high), of position `p`."""
         return p
 
-    def seek(self, at: Names, low: str, high: str, key: str) -> str:
-        """First position in [low, high) whose coordinate is at or after `key`, else `high`."""
-        return f"lower({at('crd')}, {low}, {high}, {key})"
+    def seek(self, at: Names, low: str, high: str, key: str, after: bool = False) -> str:
+        """First position in [low, high) whose coordinate is at or after `key` (or only after it), else `high`."""
+        return f"{'upper' if after else 'lower'}({at('crd')}, {low}, {high}, {key})"
 
     def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
         """(position, coordinate) below position `q` of the parent."""

@@ -108,8 +108,7 @@ class _Lowering(Owners):
     def stored_span(self, root: str, tensor: str, number: int) -> tuple[str, str]:
         """The stored coordinates of an index that its tile and the conditions allow."""
         level, at = self.level(tensor, number), self.names(tensor, number)
-        q = self.at[tensor, number - 1] if number else "0"
-        begin, end = (self.below(tensor, number, edge) for edge in (q, "1" if q == "0" else f"{q} + 1"))
+        begin, end = self.segment(tensor, number)
         cuts: list[tuple[str, str]] = []
         used = self.s.user(root)
         if used is not None:
@@ -121,8 +120,7 @@ class _Lowering(Owners):
                     cuts.append((found[1], self.text(found[2])))
                     self.used.add(place)
         for symbol, key in cuts:
-            key = f"{key} + 1" if symbol in ("<=", ">") else key
-            cut = level.seek(at, begin, end, key)
+            cut = level.seek(at, begin, end, key, after=symbol in ("<=", ">"))
             name = f"p{tensor}{number}_{'begin' if symbol in ('>', '>=') else 'end'}"
             place = self.body if self.known else self.setup
             while any(isinstance(node, Line) and node.name == name for node in place):
@@ -198,7 +196,7 @@ class _Lowering(Owners):
                     return True
                 if not level.ordered or not level.unique or isinstance(level, Progression):
                     raise ScheduleError(f"{tensor} cannot be searched for {index}: its level is not ordered and unique")
-                begin, end = (self.below(tensor, number, edge) for edge in (q, "1" if q == "0" else f"{q} + 1"))
+                begin, end = self.segment(tensor, number)
                 self.body += [Line(name, level.seek(at, begin, end, index))]
                 self.guard(f"{name} < {end} and {level.coord(at, name)} == {index}")
                 self.at[tensor, number] = name

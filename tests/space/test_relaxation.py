@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import NEVER, connections_store
-from headway.kernels.space import Tensor, interpret, kernel
+from headway.kernels.space import Tensor, interpret, kernel, schedule
 from headway.kernels.space.interpreter import _entries
 from relaxation import CPU, RELAX, WINDOWED, WINDOWED_CPU, WINDOWS, of_cluster_ap
 
@@ -55,9 +55,25 @@ def test_windowed_sum(how: str) -> None:
     events = (rng.random((11, 9, 7)) < 0.3) * rng.integers(1, 9, (11, 9, 7)).astype(float)
     at = np.nonzero(events)
     stored, features = Tensor.from_coordinates(at, events[at], events.shape, WINDOWS), rng.integers(1, 9, (7, 4)) * 1.0
-    for begin, end in ((0, 9), (2, 5), (5, 5), (7, 3), (-4, 1), (8, 99)):
+    for begin, end in ((0, 9), (2, 5), (5, 5), (7, 3), (-4, 1), (8, 99), (1.5, 4.5)):
         operands = {"A": stored, "X": features, "t0": begin, "t1": end}
         found = run(out=np.ones((11, 4)), **operands)
-        window = slice(max(begin, 0), max(end, 0))
+        window = slice(max(int(np.ceil(begin)), 0), max(int(np.ceil(end)), 0))
         assert np.array_equal(found, 1 + np.einsum("iwj,jk->ik", events[:, window], features))
         assert np.array_equal(found, interpret(WINDOWED.statement, np.ones((11, 4)), **operands))
+
+
+def test_bounds_that_are_no_ticks() -> None:
+    """Strict and lax ones, between two ticks and on one."""
+    made = schedule("y[i] = A[i, w, j] where t0 < w <= t1", A=WINDOWS)
+    events = np.ones((1, 9, 1))
+    stored = Tensor.from_coordinates(np.nonzero(events), events.reshape(-1), events.shape, WINDOWS)
+    for begin, end in ((2, 5), (2.5, 5.5), (2, 5.5), (1.5, 2)):
+        operands = {"A": stored, "t0": begin, "t1": end}
+        assert np.array_equal(kernel(made)(**operands), interpret(made.statement, np.zeros(1), **operands))
+
+
+def test_times_are_whole_numbers() -> None:
+    store = of_cluster_ap(connections_store([(0, 1, 100, 60)], 2).cluster_ap)
+    with pytest.raises(ValueError, match="arrival: times are whole numbers"):
+        kernel(RELAX)(out=np.zeros(2), S=store, active=np.ones(2, bool), width=3600)
