@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import product
+from operator import add, mul
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from .statement import Access, Node, Number, Product, Statement, accesses, rende
 from .tensors import Tensor
 
 Binding = dict[str, int]
+_ADD = {"+": add, "min": min, "|": lambda a, b: bool(a) or bool(b)}
+_MULTIPLY = {"*": mul, "+": add, "&": lambda a, b: bool(a) and bool(b)}
 
 
 def interpret(statement: Statement, out: np.ndarray, **operands: Any) -> np.ndarray:
@@ -23,10 +27,9 @@ def interpret(statement: Statement, out: np.ndarray, **operands: Any) -> np.ndar
         result[...] = statement.semiring.zero(out.dtype)
     for one in statement.products:
         for binding in _bindings(statement, one, operands, stored):
-            value = _value(statement, one, binding, operands, stored)
+            values = [_evaluate(node, binding, operands, stored) for node in one]
             at = tuple(binding[index] for index in statement.output.indices)
-            add = {"min": min, "+": lambda a, b: a + b, "|": lambda a, b: bool(a) or bool(b)}[statement.semiring.sum]
-            result[at] = add(result[at], value)
+            result[at] = _ADD[statement.semiring.sum](result[at], reduce(_MULTIPLY[statement.semiring.product], values))
     return result.astype(out.dtype)
 
 
@@ -66,20 +69,6 @@ def _bindings(statement: Statement, one: Product, operands: Any, stored: Any) ->
             whole = binding | dict(zip(free, values, strict=True))
             if all(_evaluate(node, whole, operands, stored) for node in conditions):
                 yield whole
-
-
-def _value(statement: Statement, one: Product, binding: Binding, operands: Any, stored: Any) -> Any:
-    values = [_evaluate(node, binding, operands, stored) for node in one]
-    result = values[0]
-    for value in values[1:]:
-        match statement.semiring.product:
-            case "*":
-                result = result * value
-            case "+":
-                result = result + value
-            case _:
-                result = bool(result) and bool(value)
-    return result
 
 
 def _evaluate(node: Node, binding: Binding, operands: Any, stored: Any) -> Any:

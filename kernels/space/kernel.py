@@ -67,47 +67,42 @@ class Kernel:
         return out if isinstance(out, Tensor) else patterned(schedule, operands[schedule.pattern], result, operands)
 
     def _run(self, given: dict[str, Any], name: str, threads: int | None) -> None:
-        schedule, total = self.schedule, self.schedule.statement.semiring.total
-        zero = schedule.statement.semiring.zero(given[name].dtype)
-        if schedule.cuda:
-            function = compiled(self, given[name].dtype)
+        function, onto = compiled(self, given[name].dtype), self.schedule.tag(next(iter(self.schedule.loops), ""))
+        if self.schedule.cuda:
             host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
             grid = max(1, min(self._iterations(host), 2**31 - 1))
-            function[grid, self._block(given)](*(given[key] for key in self.parameters))
-            return
-        function = compiled(self, given[name].dtype)
-        onto = schedule.tag(schedule.loops[0]) if schedule.loops else None
-        if not onto or onto[0] != "threads":
+            function[grid, self._block()](*(given[key] for key in self.parameters))
+        elif onto and onto[0] == "threads":
+            self._on_threads(function, given, name, threads or numba.get_num_threads(), onto[1].kind)
+        else:
             function(*(given[key] for key in self.parameters))
-            return
-        count = self._iterations(given)
-        threads = min(threads or numba.get_num_threads(), max(count, 1))
-        race = onto[1].kind
+
+    def _on_threads(self, function: Any, given: dict[str, Any], name: str, threads: int, race: str) -> None:
+        """Share the outermost loop; then add up what was carried, or the private copies."""
+        semiring, out, count = self.schedule.statement.semiring, given[name], self._iterations(given)
+        zero, threads = semiring.zero(out.dtype), min(threads, max(count, 1))
         if race == "carry":
-            shape = given[name].shape[self.nest.kept :]
-            given["aside"] = np.full((2 * count, *shape), zero)
+            given["aside"] = np.full((2 * count, *out.shape[self.nest.kept :]), zero)
             given["aside_row"] = np.zeros((2 * count, self.nest.kept), np.int64)
-        others = threads - 1 if race == "private" else 0
-        copies = [given[name], *(np.full_like(given[name], zero) for _ in range(others))] if others else []
-        parts = len(copies) or min(count, 1 if threads == 1 or race == "private" else threads * CHUNKS)
+        copies = [out, *(np.full_like(out, zero) for _ in range(threads - 1 if race == "private" else 0))]
+        parts = threads if race == "private" else min(count, threads * CHUNKS if threads > 1 else 1)
 
         def work(part: int) -> None:
             mine = given | {"first": count * part // parts, "last": count * (part + 1) // parts}
-            if copies:
-                mine[name] = copies[part]
+            mine[name] = copies[part] if race == "private" else out
             function(*(mine[key] for key in self.parameters))
 
         _shared(work, parts, threads)
         for copy in copies[1:]:
-            total(given[name], copy, out=given[name])
+            semiring.total(out, copy, out=out)
         if race == "carry" and count:
-            total.at(given[name], tuple(given["aside_row"].T), given["aside"])
+            semiring.total.at(out, tuple(given["aside_row"].T), given["aside"])
 
     def _iterations(self, given: dict[str, Any]) -> int:
         """How many iterations threads or blocks share."""
         return int(self.iterations(*(given.get(key) for key in self.parameters))) if self.iterations else 1
 
-    def _block(self, given: dict[str, Any]) -> int:
+    def _block(self) -> int:
         """Threads of a block: as many as its loops have iterations, as far as that is known and fits."""
         tags = {onto: loop for loop, onto, _ in self.schedule.tags}
         lanes = min(self.lanes, warp.WIDTH) if "lane" in tags else 1
