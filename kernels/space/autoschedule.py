@@ -198,6 +198,13 @@ def cuda_blocks(base: Schedule, size: int = 2048, each: int = 8) -> Schedule:
     return made.parallelize("part", "warp", "atomic").parallelize(rest[0], "lane")
 
 
+def cuda_staged(base: Schedule, size: int = 1024) -> Schedule:
+    """Blocks of nonzeros whose products lie in shared memory, then a row to a thread."""
+    made = _fused(base)
+    made = made.split(_last(made), "block", "one", size)
+    return made.parallelize("block", "block", "atomic").parallelize("one", "thread", "staged")
+
+
 def cuda_segments(base: Schedule, size: int = 1024, each: int = 256) -> Schedule:
     """Blocks of nonzeros, `each` to a warp, whose lanes take 32 neighbours at a time and sum them by row."""
     made = _fused(base)
@@ -234,6 +241,7 @@ def space(base: Schedule, target: str = "cpu") -> list[Schedule]:
         makers = [lambda lanes=lanes: cuda_rows(base, lanes) for lanes in (1, 2, 4, 8, 16, 32)]
         makers += [lambda warps=warps: cuda_columns(base, warps) for warps in (4, 8)]
         makers += [lambda each=each: cuda_blocks(base, 256 * each, each) for each in (4, 8, 16)]
+        makers += [lambda size=size: cuda_staged(base, size) for size in (1024, 2048)]
         makers += [lambda: cuda_segments(base), lambda: cuda_atomic(base)]
     else:
         makers = [lambda size=size: summed_rows(base, size) for size in (16, 256)]

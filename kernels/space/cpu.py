@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .nest import Combine, Guard, Line, Loop, Node, Put, Stop, Update
+from .nest import Combine, Guard, Line, Loop, Node, Put, Stop, Sync, Update
 from .statement import Semiring
 
 
@@ -34,6 +34,8 @@ class CpuText:
                         found += ["else:", *self.lines(other)]
                 case Stop():
                     found.append("break")
+                case Sync():
+                    found.append(self.sync())
                 case Combine():
                     found += self.combine(node)
         return ["    " + line for line in found]
@@ -67,6 +69,9 @@ class CpuText:
         comma = "," if len(update.at) == 1 else ""
         how = "add" if self.semiring.sum == "+" else "min"
         return f"atomic_{how}({update.array}, ({', '.join(update.at)}{comma}), {update.value})"
+
+    def sync(self) -> str:
+        raise NotImplementedError("blocks are CUDA's")
 
     def combine(self, node: Combine) -> list[str]:
         raise NotImplementedError("lanes are CUDA's")

@@ -28,6 +28,9 @@ class GpuText(CpuText):
         begin = mine if loop.begin == "0" else f"{loop.begin} + {mine}"
         return f"for {loop.name} in range({begin}, {loop.end}, {side_by_side}):"
 
+    def sync(self) -> str:
+        return "cuda.syncthreads()"
+
     def update(self, update: Update) -> list[str]:
         if update.race.kind != "segments":
             return super().update(update)

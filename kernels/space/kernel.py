@@ -107,7 +107,8 @@ class Kernel:
         tags = {onto: loop for loop, onto, _ in self.schedule.tags}
         lanes = min(self.lanes, warp.WIDTH) if "lane" in tags else 1
         if "thread" in tags:
-            return _extent(self.schedule, tags["thread"])
+            staged = any(race.kind == "staged" for _, _, race in self.schedule.tags)
+            return min(_extent(self.schedule, tags["thread"]), THREADS_OF_BLOCK if staged else 1024)
         return lanes * (min(_extent(self.schedule, tags["warp"]), 1024 // lanes) if "warp" in tags else 1)
 
 

@@ -43,6 +43,10 @@ class _Lowering(Owners):
             if producers and loop == producers[0]:
                 self.open_workspace(producers)
                 return self.finish(top)
+            tag, position = self.s.tag(loop), self.s.position(loop)
+            if tag and position and tag[1].kind == "staged":
+                self.stage(loop, position)
+                return self.finish(top)
             self.before(depth)
             self.open(loop)
         self.depth = len(self.s.loops)

@@ -73,6 +73,11 @@ class Stop:
 
 
 @dataclass
+class Sync:
+    """Wait for all threads of the block."""
+
+
+@dataclass
 class Combine:
     """Add up `name` over the lanes of a row; `body` is for the first of them."""
 
@@ -81,7 +86,7 @@ class Combine:
     body: list[Node] = field(default_factory=list)
 
 
-Node = Line | Update | Put | Loop | Guard | Stop | Combine
+Node = Line | Update | Put | Loop | Guard | Stop | Sync | Combine
 
 
 def walk(nodes: list[Node]) -> Iterator[Node]:

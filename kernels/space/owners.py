@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .nest import Guard, Line, Loop, Node, Put
-from .relations import Pos, Split
+from .nest import Guard, Line, Loop, Node, Put, Sync, Update
+from .relations import NONE, Pos, Race, ScheduleError, Split
 from .sums import Sums
 from .time_levels import Progression
 
@@ -167,3 +167,36 @@ class Owners(Sums):
         self.at[p.tensor, last] = p.position
         self.body.append(Line(index, self.coordinate(p, last, index)))
         self.known |= {loop, p.position, p.parent, *self.s.roots(p.position)}
+
+    def stage(self, loop: str, p: Pos) -> None:
+        """Products of a block in shared memory; then rows to threads, of which only the first and last are shared."""
+        (last, index), made = self.covered(p)[-1], self.s.maker(loop)
+        row = self.position_name(p.tensor, last - 1)
+        reads = {i for access in self.s.read() if access.tensor != p.tensor for i in access.indices}
+        if self.row_level(p) != last - 1 or row not in self.low_high or reads & self.out or not isinstance(made, Split):
+            raise ScheduleError(
+                f"staged {loop}: the rows are those of the level above {index}, their block is a loop over blocks of "
+                f"{p.position}, and only {p.tensor} may depend on them"
+            )
+        begin, stop = f"{p.position}_first", f"{p.position}_stop"
+        self.setup.append(Line("staged", f"cuda.shared.array({made.factor}, dtype)"))
+        self.body += [Line(begin, self.start_position(p)), Line(stop, f"{begin} + {self.extent(loop)}")]
+        outside, products = self.body, Loop(loop, "0", f"{stop} - {begin}", onto="thread")
+        self.body = products.body
+        self.body.append(Line(p.position, f"{begin} + {loop}"))
+        self.at[p.tensor, last] = p.position
+        self.body.append(Line(index, self.coordinate(p, last, index)))
+        self.known |= {loop, p.position, p.parent, index}
+        self.body.append(Put(f"staged[{loop}]", self.product(self.st.products[0])))
+        rows = Loop(row, *self.low_high[row], onto="thread")
+        outside += [products, Sync(), rows, Sync()]
+        self.body = rows.body
+        self.at[p.tensor, last - 1] = row
+        self.row_lines(p)
+        ends = [self.below(p.tensor, last, edge) for edge in (row, f"{row} + 1")]
+        inside = Loop(f"{p.position}_at", f"max({ends[0]}, {begin}) - {begin}", f"min({ends[1]}, {stop}) - {begin}")
+        inside.body.append(Update("acc", f"staged[{p.position}_at]"))
+        low, high = self.low_high[row]
+        shared, own = self.update("acc", Race("atomic")), self.update("acc", NONE)
+        self.body += [Put("acc", "zero"), inside]
+        self.body.append(Guard("if", f"{row} == {low} or {row} == {high} - 1", [shared], [own]))

@@ -58,6 +58,7 @@ class Race:
     private         each thread (or vector lane) adds to its own copy; the copies are added afterwards
     atomic          entries that others may add to are added to atomically
     shuffle(width)  the lanes of a row pass sums among themselves; the first one adds
+    staged          the threads of a block keep their products in shared memory, then add up a row each
     segments        32 neighbouring positions lie on the lanes of a warp; the last lane of each row among them adds
     """
 
@@ -80,7 +81,7 @@ RACES = {
     "vector": ("private",),
     "block": ("atomic",),
     "warp": ("atomic",),
-    "thread": ("atomic",),
+    "thread": ("atomic", "staged"),
     "lane": ("atomic", "shuffle", "segments"),
 }
 

@@ -238,26 +238,28 @@ class Schedule(Loops):
             )
         if race.kind == "shuffle" and set(self.roots(loop)) & set(self.statement.output.indices):
             raise ScheduleError(f"parallelize of {loop}: shuffle adds up lanes of one entry; the output follows {loop}")
-        if race.kind == "segments":
-            self._segments(loop)
+        if race.kind in ("segments", "staged"):
+            self._by_position(loop, race.kind)
         hint = f', "{race.kind}"' if race.kind not in ("none", "shuffle") else ""
         hint = f", shuffle({race.width})" if race.kind == "shuffle" else hint
         return self._next(f'.parallelize("{loop}", "{onto}"{hint})', tags=(*self.tags, (loop, onto, race)))
 
-    def _segments(self, loop: str) -> None:
-        """Raise unless all lanes of a warp hold neighbouring positions and reach the sum together."""
+    def _by_position(self, loop: str, race: str) -> None:
+        """Raise unless neighbouring positions lie on neighbouring threads, and their rows are sorted."""
         position, made = self.position(loop), self.maker(loop)
         rows = set(self.roots(loop)) & set(self.statement.output.indices)
         last = position is not None and self.leaves(position.position)[-1] == loop
-        width = isinstance(made, Split) and made.factor == 32 and not made.divide
+        widest = 32 if race == "segments" else 4096
+        width = isinstance(made, Split) and not made.divide and made.factor <= widest
+        if race == "segments":
+            width = width and isinstance(made, Split) and made.factor == widest
         if not last or not width or self.loops[-1] != loop or rows != set(self.roots(loop)[:1]):
+            size = "32" if race == "segments" else "at most 4096"
             raise ScheduleError(
-                f"parallelize of {loop}: segments are the innermost loop, over 32 positions of whole rows"
+                f"parallelize of {loop}: {race} is for the innermost loop, {size} positions of sorted rows"
             )
-        if self.statement.where or len(self.sparse) > 1 or self.statement.semiring.sum != "+":
-            raise ScheduleError(
-                f"parallelize of {loop}: segments are for sums without conditions, of one sparse tensor"
-            )
+        if self.statement.where or len(self.sparse) > 1 or (race == "segments" and self.statement.semiring.sum != "+"):
+            raise ScheduleError(f"parallelize of {loop}: {race} is for sums without conditions, of one sparse tensor")
 
     def ordered(self) -> Schedule:
         """Itself, unless a level would be walked before the position of its parent is known."""
@@ -334,14 +336,15 @@ class Schedule(Loops):
 
 _RESERVED = {
     "LANES", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first", "found",
-    "int64", "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "term", "uint32", "uint64",
-    "upper", "zero",
+    "int64", "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "staged", "term",
+    "uint32", "uint64", "upper", "zero",
 }  # fmt: skip
 
 
 def _name(name: str, statement: Statement) -> None:
     """Raise where the text of a kernel would use a name for two things."""
     made = any(re.fullmatch(rf"(p{tensor}\d.*|{tensor}_.*|n_.*)", name) for tensor in statement.operands)
+    made = made or re.fullmatch(r".*_(at|begin|block|end|first|high|low|next|row|size|stop|\d+)", name)
     if not name.isidentifier() or iskeyword(name) or name in _RESERVED or made:
         raise ScheduleError(f"{name} cannot be a name here: kernels use it")
 

@@ -63,6 +63,9 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
             .parallelize("part", "warp", "atomic")
             .parallelize("one", "lane", "segments"),
         )
+    for name, form in {"csr": CSR, "dcsr": DCSR}.items():
+        s = fused(schedule(SPMV, A=form)).split("p", "b", "q", 32)
+        yield f"staged, {name}", s.parallelize("b", "block", "atomic").parallelize("q", "thread", "staged")
     yield (
         "nonzero a thread",
         v.fuse("i", "j", "f")

@@ -50,7 +50,7 @@ def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
 
 
-@pytest.mark.parametrize("how", SCHEDULES)
+@pytest.mark.parametrize("how", [how for how in SCHEDULES if not how.startswith("staged")])
 def test_thread_by_thread(how: str) -> None:
     given, shape = operands(SCHEDULES[how])
     check(SCHEDULES[how], given, shape, plain=True)

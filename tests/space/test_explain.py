@@ -56,7 +56,7 @@ def test_docs() -> None:
     if REFRESH:
         DOCS.write_text(now)
     assert text == now or REFRESH
-    assert len(re.findall(r"```text", now)) == 16
+    assert len(re.findall(r"```text", now)) == 17
 
 
 def test_explain_shows_every_step() -> None:

@@ -37,6 +37,7 @@ REFUSED = {
     "j is taken": lambda: SPMV.split("i", "j", "b", 2),
     "acc cannot be a name here: kernels use it": lambda: SPMV.split("i", "acc", "b", 2),
     "pA1 cannot be a name here: kernels use it": lambda: SPMV.split("i", "pA1", "b", 2),
+    "p_begin cannot be a name here: kernels use it": lambda: SPMV.pos("j", "p_begin", "A"),
     "split of t: terms of a progression have no blocks; take pos first": lambda: FIRST.split("t", "a", "b", 2),
     "fuse of j and i: i is not directly inside j": lambda: SPMV.fuse("j", "i", "f"),
     "fuse of a and b: both come from i": lambda: SPMV.split("i", "a", "b", 2).fuse("a", "b", "f"),
@@ -100,17 +101,17 @@ REFUSED = {
     "parallelize of u: d[v] is read, private copies would be empty": lambda: schedule(
         "d[v] min= d[u] + A[u, v]", A=CSR
     ).parallelize("u", "threads", "private"),
-    "parallelize of q: segments are the innermost loop, over 32 positions of whole rows": lambda: BLOCKS.parallelize(
+    "parallelize of q: segments is for the innermost loop, 32 positions of sorted rows": lambda: BLOCKS.parallelize(
         "q", "lane", "segments"
     ),
-    "parallelize of r: segments are the innermost loop, over 32 positions of whole rows": lambda: (
+    "parallelize of r: segments is for the innermost loop, 32 positions of sorted rows": lambda: (
         schedule("y[i] = A[i, j] * x[j]", A=CSC)
         .fuse("j", "i", "f")
         .pos("f", "p", "A")
         .split("p", "b", "r", 32)
         .parallelize("r", "lane", "segments")
     ),
-    "parallelize of q: segments are for sums without conditions, of one sparse tensor": lambda: (
+    "parallelize of q: segments is for sums without conditions, of one sparse tensor": lambda: (
         schedule("y[i] = A[i, j] where j < n", A=CSR)
         .fuse("i", "j", "f")
         .pos("f", "p", "A")
@@ -119,6 +120,18 @@ REFUSED = {
     ),
     "shuffle over k: loops of the output or of rows that end stand inside it": lambda: kernel(
         schedule("y[i] = A[i, j] * B[j, k]", A=CSR).reorder("k", "i", "j").parallelize("k", "lane", shuffle(8))
+    ),
+    "parallelize of q: staged is for the innermost loop, at most 4096 positions of sorted rows": lambda: (
+        SPMM.fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 8).parallelize("q", "thread", "staged")
+    ),
+    "staged q: the rows are those of the level above j, their block is a loop over blocks of p, and only A may depend "
+    "on them": lambda: kernel(
+        schedule("y[i] = A[i, j] * z[i]", A=CSR)
+        .fuse("i", "j", "f")
+        .pos("f", "p", "A")
+        .split("p", "b", "q", 8)
+        .parallelize("b", "block", "atomic")
+        .parallelize("q", "thread", "staged")
     ),
     "shuffle(5): a row has 2, 4, 8, 16 or 32 lanes": lambda: shuffle(5),
     "split of i: it runs on threads already; parallelize last": lambda: SPMV.parallelize("i", "threads").split(
