@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from cases import check
 from conftest import NEVER, connections_store
-from cuda_cases import operands, schedules
-from headway.kernels.space import Tensor, interpret, kernel
+from cuda_cases import CUBE, MATRIX, operands, schedules
+from headway.kernels import tensor
+from headway.kernels.space import COO, CSC, CSR, DCSR, Format, Tensor, csf_format, interpret, kernel
 from relaxation import CUDA, RELAX, WINDOWED, WINDOWED_CUDA, WINDOWS, of_cluster_ap
 
 SCHEDULES = dict(schedules())
@@ -17,6 +18,26 @@ SCHEDULES = dict(schedules())
 def test_schedules(how: str) -> None:
     given, shape = operands(SCHEDULES[how])
     check(SCHEDULES[how], given, shape)
+
+
+@pytest.mark.parametrize("form", [CSR, CSC, COO, DCSR])
+def test_matrices_by_name(form: Format) -> None:
+    """Under the schedules that are chosen for a GPU."""
+    at = np.nonzero(MATRIX)
+    a, (rows, columns) = Tensor.from_coordinates(at, MATRIX[at], MATRIX.shape, form), MATRIX.shape
+    x, b, u, v = np.arange(columns) * 1.0, np.ones((columns, 3)), np.ones((rows, 2)), np.ones((2, columns))
+    assert np.array_equal(tensor.spmv(a, x, target="cuda"), MATRIX @ x)
+    assert np.array_equal(tensor.spmm(a, b, target="cuda"), MATRIX @ b)
+    assert np.array_equal(tensor.sddmm(a, u, v, target="cuda").to_dense(), MATRIX * (u @ v))
+
+
+def test_cubes_by_name() -> None:
+    at = np.nonzero(CUBE)
+    a = Tensor.from_coordinates(at, CUBE[at], CUBE.shape, csf_format(3))
+    b, c, x = np.ones((8, 3)), np.ones((7, 3)), np.arange(7) * 1.0
+    assert np.array_equal(tensor.mttkrp(a, b, c, target="cuda"), np.einsum("ijk,jr,kr->ir", CUBE, b, c))
+    assert np.array_equal(tensor.ttv(a, x, target="cuda"), CUBE @ x)
+    assert np.array_equal(tensor.ttm(a, c, target="cuda").to_dense(), CUBE @ c)
 
 
 @pytest.mark.parametrize("how", CUDA)

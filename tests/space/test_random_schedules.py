@@ -39,7 +39,7 @@ def random_schedule(draw: Callable[[Any], Any], base: Schedule, cuda: bool) -> S
         a, b = f"a{number}", f"b{number}"
         try:
             if step in ("split", "divide"):
-                made = getattr(made, step)(loop, a, b, draw(st.sampled_from([1, 2, 3, 5, 64])))
+                made = getattr(made, step)(loop, a, b, draw(st.sampled_from([1, 2, 3, 5, 32, 64])))
             elif step == "fuse":
                 made = made.fuse(*made.loops[(at := made.loops.index(loop)) : at + 2], a)
             elif step == "pos":
@@ -56,7 +56,7 @@ def random_schedule(draw: Callable[[Any], Any], base: Schedule, cuda: bool) -> S
         except (ScheduleError, TypeError):  # the latter where fuse lacks a second loop
             continue
     targets = ["block", "warp", "lane", "thread"] if cuda else ["threads", "vector"]
-    races = ["none", "atomic", "carry", "private", shuffle(8)]
+    races = ["none", "atomic", "carry", "private", "segments", shuffle(8)]
     for onto in targets:
         loop, race = draw(st.sampled_from(made.loops)), draw(st.sampled_from(races))
         if onto in ("threads", "block"):
