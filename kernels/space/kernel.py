@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
 import numba
@@ -46,6 +46,10 @@ class Kernel:
 
     def __call__(self, out: Any = None, threads: int | None = None, **operands: Any) -> Any:
         """The output: an array, or a tensor where it follows an input's pattern."""
+        return self.prepared(out, threads, **operands)()
+
+    def prepared(self, out: Any = None, threads: int | None = None, **operands: Any) -> Callable[[], Any]:
+        """The call, to be made many times: arrays are looked at once, and read and written each time."""
         schedule, statement = self.schedule, self.schedule.statement
         given = arguments(schedule, operands, out)
         where = next((array for array in given.values() if _on_device(array)), None)
@@ -54,28 +58,36 @@ class Kernel:
         result: Any = out.values if isinstance(out, Tensor) else out
         if result is None:
             result = _empty(shape_of(schedule, given, operands), dtype_of(schedule, operands), where)
-        if not statement.accumulate:
-            _fill(result, statement.semiring.zero(result.dtype))
         name = f"{statement.output.tensor}_val" if schedule.pattern else statement.output.tensor
         whole = result if result.ndim else result.reshape(1)
         if schedule.pattern:
             whole = whole.reshape(shape_of(schedule, given, operands))
-        given[name] = whole
-        self._run(given, name, threads)
-        if not schedule.pattern:
-            return result
-        return out if isinstance(out, Tensor) else patterned(schedule, operands[schedule.pattern], result, operands)
+        clear = None if statement.accumulate else _fill(result, statement.semiring.zero(result.dtype))
+        work = self._work(given | {name: whole}, name, threads)
+        found = out if isinstance(out, Tensor) else result
+        if schedule.pattern and not isinstance(out, Tensor):
+            found = patterned(schedule, operands[schedule.pattern], result, operands)
 
-    def _run(self, given: dict[str, Any], name: str, threads: int | None) -> None:
+        def run() -> Any:
+            if clear:
+                clear()
+            work()
+            return found
+
+        return run
+
+    def _work(self, given: dict[str, Any], name: str, threads: int | None) -> Callable[[], Any]:
+        """What a call does with its arrays."""
         function, onto = compiled(self, given[name].dtype), self.schedule.tag(next(iter(self.schedule.loops), ""))
         if self.schedule.cuda:
             host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
-            grid = max(1, min(self._iterations(host), 2**31 - 1))
-            function[grid, self._block()](*(given[key] for key in self.parameters))
+            function = function[max(1, min(self._iterations(host), 2**31 - 1)), self._block()]
+            # Here, once: for an array of another library Numba waits until its stream is done.
+            given = {key: cuda.as_cuda_array(one) if _on_device(one) else one for key, one in given.items()}
         elif onto and onto[0] == "threads":
-            self._on_threads(function, given, name, threads or numba.get_num_threads(), onto[1].kind)
-        else:
-            function(*(given[key] for key in self.parameters))
+            count, race = threads or numba.get_num_threads(), onto[1].kind
+            return partial(self._on_threads, function, given, name, count, race)
+        return partial(function, *(given[key] for key in self.parameters))
 
     def _on_threads(self, function: Any, given: dict[str, Any], name: str, threads: int, race: str) -> None:
         """Share the outermost loop; then add up what was carried, or the private copies."""
@@ -200,9 +212,11 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype, where: Any) -> Any:
     return cuda.device_array(shape, dtype)
 
 
-def _fill(array: Any, value: Any) -> None:
+def _fill(array: Any, value: Any) -> Callable[[], Any] | None:
+    """The call that sets all of an array to a value."""
     if not _on_device(array):
-        array[...] = value
-    elif array.size:
-        flat, fill = cuda.as_cuda_array(array).reshape(array.size), cast(Any, runtime.fill)
-        fill[min(array.size // THREADS_OF_BLOCK + 1, 2**16), THREADS_OF_BLOCK](flat, value)
+        return partial(np.copyto, array, value)
+    if not array.size:
+        return None
+    flat, fill = cuda.as_cuda_array(array).reshape(array.size), cast(Any, runtime.fill)
+    return partial(fill[min(array.size // THREADS_OF_BLOCK + 1, 2**16), THREADS_OF_BLOCK], flat, value)

@@ -58,7 +58,8 @@ class Owners(Sums):
                 name = self.position_name(p.tensor, number - 1)
                 first = level.owner(at, q_first, low, high)
                 last = level.owner(at, q_last, f"{name}_low", high)
-                self.body += [Line(f"{name}_low", first), Line(f"{name}_high", last.removesuffix(" - 1"))]
+                ends = [text.replace("upper(", "upper_together(") for text in (first, last.removesuffix(" - 1"))]
+                self.body += [Line(f"{name}_low", ends[0]), Line(f"{name}_high", ends[1])]
                 self.low_high[name] = f"{name}_low", f"{name}_high"
                 q_first, q_last = f"{name}_low", f"{name}_high - 1"
 

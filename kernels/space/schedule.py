@@ -337,7 +337,7 @@ class Schedule(Loops):
 _RESERVED = {
     "LANES", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first", "found",
     "int64", "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "staged", "term",
-    "uint32", "uint64", "upper", "zero",
+    "uint32", "uint64", "upper", "upper_together", "zero",
 }  # fmt: skip
 
 

@@ -58,6 +58,12 @@ class Warp:
     def shfl_xor_sync(self, mask: int, value: Any, step: int) -> Any:
         return self.exchange(mask, value, self.me.lane ^ step)
 
+    def ballot_sync(self, mask: int, truth: bool) -> int:
+        return sum(1 << lane for lane in range(32) if self.exchange(mask, bool(truth), lane))
+
+    def ffs(self, bits: int) -> int:
+        return (bits & -bits).bit_length()
+
     def run(self, lanes: int, work) -> None:
         def one(lane: int) -> None:
             self.me.lane = lane
@@ -105,13 +111,28 @@ def test_segments(lanes: Warp, count: int, rows: int) -> None:
     assert sorted(adds) == sorted(set(row.tolist()))
 
 
+@pytest.mark.parametrize("size", [0, 1, 31, 33, 1000])
+def test_search(lanes: Warp, size: int) -> None:
+    """By 32 lanes, as by one."""
+    rng = np.random.default_rng(size)
+    keys, found = np.sort(rng.integers(0, 300, size)), np.zeros(32, np.int64)
+    for key in (-1, 0, 150, 299, 300):
+        low, high = np.sort(rng.integers(0, size + 1, 2)).tolist()
+
+        def work(lane: int, low: int = low, high: int = high, key: int = key) -> None:
+            found[lane] = runtime.upper_together.py_func(keys, low, high, key)
+
+        lanes.run(32, work)
+        assert (found == runtime.upper(keys, low, high, key)).all()
+
+
 @pytest.mark.parametrize("how", LANES)
 def test_kernels(lanes: Warp, how: str) -> None:
     """Whole kernels, warp after warp, each with all its lanes."""
 
     def in_python(run: Kernel, dtype: np.dtype) -> Any:
         names = {name: getattr(runtime, name) for name in ("lower", "upper", "term")}
-        names |= {name: getattr(runtime, name).py_func for name in ("row_add", "segment_add")}
+        names |= {name: getattr(runtime, name).py_func for name in ("row_add", "segment_add", "upper_together")}
         zero = run.schedule.statement.semiring.zero(dtype)
         function = load(run.source, cuda=lanes, zero=zero, LANES=run.lanes, **names)["kernel"]
 
