@@ -265,11 +265,11 @@ def tune(base: Schedule, target: str = "cpu", repeats: int = 5, out: Any = None,
     seconds: dict[str, float] = {}
     best, least = base, np.inf
     for made in space(base, target):
-        run = kernel(made)
+        run = kernel(made).prepared(out=None if out is None else out.copy(), **operands)
         times = []
         for _ in range(repeats + 1):  # the first compiles
             start = perf_counter()
-            run(out=None if out is None else out.copy(), **operands)
+            run()
             if target == "cuda":
                 from numba import cuda
 

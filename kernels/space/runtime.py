@@ -156,7 +156,8 @@ CPU = {
     "empty": np.empty, "int64": np.int64, "uint32": np.uint32, "uint64": np.uint64,
 }  # fmt: skip
 GPU = {
-    "lower": warp.device(lower), "upper": alone, "upper_together": upper_together, "term": warp.device(term), "cuda": cuda,
+    "lower": warp.device(lower), "upper": alone, "upper_together": upper_together, "term": warp.device(term),
+    "cuda": cuda,
     "row_add": row_add, "row_min": row_min, "row_or": row_or,
     "segment_add": segment_add, "int64": np.int64,
 }  # fmt: skip
