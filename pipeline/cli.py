@@ -71,6 +71,7 @@ class Algorithm(enum.StrEnum):
     edge_profile = "edge-profile"
     cluster_ap = "cluster-ap"
     connection_scan = "connection-scan"
+    esdg = "esdg"
 
 
 class Device(enum.StrEnum):

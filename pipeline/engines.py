@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..kernels import baselines, label_correcting, profile_search
+from ..kernels import baselines, dependency_graph, label_correcting, profile_search
 from ..kernels.levels import NEVER
 from ..storage.store import Store
 from .asked import Answer
+from .ordered import by_departure, by_level
 from .query_file import Queries
 
 Rows = tuple[np.ndarray, np.ndarray]  # CSR: offset int64[rows + 1], vertex uint32
@@ -93,16 +94,8 @@ def _cluster_ap(store: Store) -> Kernel:
 
 
 def _connection_scan(store: Store) -> Kernel:
-    graph, connections = store.cluster_ap, store.connections
-    edge = graph.type_edge
-    per_type = np.diff(connections.offset)
-    duration = np.repeat(graph.duration, per_type)
-    order = baselines.scan_order(connections.departure, duration, store.timetable.horizon)
-    departure = connections.departure[order]
-    arrival = departure + duration[order]
-    tail = np.repeat(graph.edge_from[edge], per_type)[order]
-    head = np.repeat(graph.edge_to[edge], per_type)[order]
-    scanned = (tail, head, departure, arrival)
+    graph, found = store.cluster_ap, by_departure(store)
+    scanned = (graph.edge_from[found.edge], graph.edge_to[found.edge], found.departure, found.arrival)
     if len(store.timetable.footpaths.to):
         paths, spread = _footpaths(store), _spread(store)
 
@@ -110,10 +103,20 @@ def _connection_scan(store: Store) -> Kernel:
             baselines.scan_walking(task.order, scanned, paths, spread, task.sources, task.leave, task.out)
 
         return walking
-    groups = baselines.zero_groups(departure, arrival)
+    groups = baselines.zero_groups(found.departure, found.arrival)
 
     def run(task: Task) -> None:
         baselines.scan(task.order, scanned, groups, task.sources, task.leave, task.out)
+
+    return run
+
+
+def _esdg(store: Store) -> Kernel:
+    found = by_level(store)
+    connections = (found.tail, found.head, found.departure, found.arrival)
+
+    def run(task: Task) -> None:
+        dependency_graph.scan(task.order, connections, found.offset, found.cyclic, task.sources, task.leave, task.out)
 
     return run
 
@@ -122,8 +125,16 @@ ALGORITHMS: dict[str, Callable[[Store], Kernel]] = {
     "edge-profile": _edge_profile,
     "cluster-ap": _cluster_ap,
     "connection-scan": _connection_scan,
+    "esdg": _esdg,  # edge-scan-dependency graph
 }
 DEFAULT = "edge-profile"
+ON_CONNECTIONS_ALONE = {"esdg"}  # these refuse a store with footpaths
+
+
+def algorithms_for(store: Store) -> list[str]:
+    """The algorithms that answer this store."""
+    refused = ON_CONNECTIONS_ALONE if len(store.timetable.footpaths.to) else set()
+    return [name for name in ALGORITHMS if name not in refused]
 
 
 class Arrivals:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from conftest import NEVER
 from headway.pipeline.asked import Answer, Weights
 from headway.pipeline.cpu import CpuEngine
-from headway.pipeline.engines import Engine
+from headway.pipeline.engines import Arrivals, Engine, vertices_of
+from headway.pipeline.ordered import by_level
 from headway.pipeline.query_file import Queries
 from headway.storage.store import Store
 
@@ -32,6 +34,23 @@ def random_queries(store: Store, count: int, seed: int) -> Queries:
             origin[k] = origin[k - 1]
             departure[k] = max(0, departure[k - 1] - rng.integers(0, 400))
     return Queries(np.arange(count), origin, destination, departure)
+
+
+def assert_levels_equal_to_scan(store: Store, queries: Queries) -> None:
+    """The edge-scan-dependency graph on a device, one query after another."""
+    from headway.kernels import device_dependency_graph
+    from numba import cuda
+
+    found, sources = by_level(store), vertices_of(store, queries.origin)
+    columns = (found.tail, found.head, found.departure, found.arrival)
+    connections = tuple(cuda.to_device(column) for column in columns)
+    expected = Arrivals(store, "connection-scan")(sources, queries.departure)
+    for q, second in enumerate(queries.departure.tolist()):
+        label = np.full(store.timetable.vertices, NEVER, np.int32)
+        label[sources[1][sources[0][q] : sources[0][q + 1]]] = second
+        on_device = cuda.to_device(label)
+        device_dependency_graph.scan(connections, found.offset, found.cyclic, on_device)
+        assert np.array_equal(on_device.copy_to_host(), expected[q])
 
 
 def weights(store: Store) -> Weights:

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import TIMETABLE, done, headway, refused, tiny_store
-from headway.pipeline.engines import ALGORITHMS
+from headway.pipeline.engines import ALGORITHMS, ON_CONNECTIONS_ALONE
 from tiny import feed
 
 PART = 65_536
+WALKING = sorted(set(ALGORITHMS) - ON_CONNECTIONS_ALONE)
 COMMANDS = ["build", "info", "stops", "query", "config show"]
 
 
@@ -173,7 +174,7 @@ def test_paper_form(tmp_path: Path) -> None:
     assert "24:00:01" in done("query", tmp_path / "s", "--from", "1", "--at", "16", "--to", "2")
 
 
-@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+@pytest.mark.parametrize("algorithm", WALKING)
 def test_one_query(store: Path, algorithm: str) -> None:
     words = ("query", store, "--algorithm", algorithm, "--from", "A", "--at")
     text = done(*words, "8:00")
@@ -186,7 +187,7 @@ def test_one_query(store: Path, algorithm: str) -> None:
     assert done("query", store, "--from", "A", "--at", "8:00", "--to", "E") == "E is not reached from A at 8:00:00\n"
 
 
-@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+@pytest.mark.parametrize("algorithm", WALKING)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_arrivals(tmp_path: Path, store: Path, algorithm: str, form: str) -> None:
     frame = pd.DataFrame(
@@ -237,7 +238,7 @@ def test_od(tmp_path: Path, store: Path) -> None:
     assert "a.errors.csv exists" in refused(*words, tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+@pytest.mark.parametrize("algorithm", WALKING)
 def test_reach(tmp_path: Path, store: Path, algorithm: str) -> None:
     """Stops within 0, 10 and 20 minutes, the origin included, stations not; and sums of weights over them."""
     (tmp_path / "q.csv").write_text("origin,departure\nA,8:00\nA,7:59:59\nS,0\nE,0\n")
@@ -339,7 +340,7 @@ def test_parts_and_single_queries(tmp_path: Path, store: Path) -> None:
     frame = pd.DataFrame({"origin": origin, "departure": departure})
     frame.loc[[3, 65_536], "origin"] = "nowhere"
     frame.to_parquet(tmp_path / "q.parquet")
-    for algorithm in ALGORITHMS:
+    for algorithm in WALKING:
         output = tmp_path / algorithm
         done("query", store, tmp_path / "q.parquet", "-o", output, "--algorithm", algorithm, "-q")
         parts = sorted(output.glob("part-*.parquet"))
@@ -348,7 +349,7 @@ def test_parts_and_single_queries(tmp_path: Path, store: Path) -> None:
         ids = pq.read_table(parts[1])["query_id"].to_numpy()
         assert (ids.min(), ids.max()) == (65_537, 69_999)
         assert [query for query, _ in errors(output)] == [3, 65_536]
-    first, *others = [answers(tmp_path / algorithm) for algorithm in ALGORITHMS]
+    first, *others = [answers(tmp_path / algorithm) for algorithm in WALKING]
     assert all(first.equals(other) for other in others)
     for query in (0, 1, 65_535, 65_537):
         at = frame.loc[query, "departure"]

@@ -13,7 +13,7 @@ from headway.cluster.devices import cuda_device
 from headway.pipeline.asked import Answer
 from headway.pipeline.cpu import CpuEngine
 from headway.storage.store import Store
-from kernel_checks import CUTOFFS, assert_equal_to_scan, random_queries, results, weights
+from kernel_checks import CUTOFFS, assert_equal_to_scan, assert_levels_equal_to_scan, random_queries, results, weights
 from tiny import feed
 
 import headway as hw
@@ -41,6 +41,12 @@ def test_real_feeds(name: str, day: str, walk: str) -> None:
     store = build([real_feed(name)], day, walk__mode=walk)
     for narrow in (True, False):
         assert_equal_to_scan(gpu_engine(store, narrow=narrow), store, random_queries(store, 1000, 1))
+
+
+@pytest.mark.parametrize("name", ["bart", "nyc_mta_subway"])
+def test_dependency_graph(name: str) -> None:
+    store = build([real_feed(name)], {"bart": "2023-04-13"}.get(name, "2026-09-30"), walk__mode="none")
+    assert_levels_equal_to_scan(store, random_queries(store, 50, 2))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -69,3 +69,17 @@ def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: py
     _, fill, _ = sectors.make(wide)
     signature = types.void(types.Array(word, 1, "C"), *sizes, *lists, types.uint32, word, types.uint64[::1])
     assert ".target sm_90" in cuda.compile_ptx(fill.py_func, signature, cc=(9, 0))[0]
+
+
+@pytest.mark.skipif(not cuda_device().trouble, reason="a GPU compiles its kernels itself")
+def test_ptx_of_the_dependency_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    from headway.kernels.device_dependency_graph import relax
+    from numba import cuda, types
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
+    vertices, times = types.uint32[::1], types.int32[::1]
+    signature = types.void(types.uint64, types.uint32, vertices, vertices, times, times, times, times)
+    ptx, _ = cuda.compile_ptx(relax.py_func, signature, cc=(9, 0))
+    assert ".target sm_90" in ptx
+    assert "atom.global.min.s32" in ptx
