@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ..kernels import baselines, dependency_graph, label_correcting, profile_search
 from ..kernels.levels import NEVER
 from ..storage.store import Store
+from . import relaxation
 from .asked import Answer
 from .ordered import by_departure, by_level
 from .query_file import Queries
@@ -73,7 +75,7 @@ def _edge_profile(store: Store) -> Kernel:
     return run
 
 
-def _cluster_ap(store: Store) -> Kernel:
+def _label_correcting(store: Store) -> Kernel:
     graph, paths = store.cluster_ap, _footpaths(store)
     edges = (graph.vertex_edge, graph.edge_to, graph.edge_type, graph.duration)
     levels = (
@@ -121,11 +123,17 @@ def _esdg(store: Store) -> Kernel:
     return run
 
 
+def _relaxation(algorithm: str, store: Store) -> Kernel:
+    one = relaxation.Relaxation(store, algorithm)
+    return lambda task: one.search(task.order, task.sources, task.leave, task.out)
+
+
 ALGORITHMS: dict[str, Callable[[Store], Kernel]] = {
     "edge-profile": _edge_profile,
-    "cluster-ap": _cluster_ap,
+    "label-correcting": _label_correcting,
     "connection-scan": _connection_scan,
     "esdg": _esdg,  # edge-scan-dependency graph
+    **{name: partial(_relaxation, name) for name in relaxation.ALGORITHMS},
 }
 DEFAULT = "edge-profile"
 ON_CONNECTIONS_ALONE = {"esdg"}  # these refuse a store with footpaths

@@ -58,6 +58,10 @@ def arguments(schedule: Schedule, operands: dict[str, Any], out: Any) -> dict[st
             given[f"{access.tensor}_val"] = operand.values
         elif access != statement.output or access.tensor in statement.operands:
             given[access.tensor] = operand
+    for name, other in schedule.along:
+        both = zip(operands[name].arrays, operands[other].arrays, strict=False)
+        if any(one[part] is not two[part] for one, two in both for part in one if part != "n"):
+            raise ValueError(f"{name} must share the arrays of {other}'s first levels")
     if any(isinstance(level, Progression) for form in formats.values() for level in form.levels):
         for name in {name for node in statement.where for name in (*names(node), *(a.tensor for a in accesses(node)))}:
             value = operands.get(name)

@@ -117,7 +117,7 @@ class _Lowering(Owners):
         used = self.s.user(root)
         if used is not None:
             cuts = [(">=", self.start(root)), ("<", f"{self.start(root)} + {self.tile(root)}")]
-        if level.ordered and not isinstance(level, Progression):
+        if level.ordered and not isinstance(level, Progression) and root not in self.s.scanned:
             for place, node in enumerate(self.st.where):
                 found = self.s.at_least(node)
                 if found and found[0] == root and names(found[2]) - set(self.st.scalars) <= self.known:
@@ -183,6 +183,8 @@ class _Lowering(Owners):
     def locate(self) -> bool:
         """Positions of operands at coordinates that are known."""
         for tensor, form in self.s.sparse:
+            if tensor in dict(self.s.along):
+                continue
             for number, level in enumerate(form.levels):
                 index = self.s.level_index(tensor, number)
                 if (tensor, number) in self.at or index not in self.known:
@@ -214,7 +216,7 @@ class _Lowering(Owners):
             ready = set(access.indices) <= self.known and access.indices
             if access.tensor in self.s.formats:
                 form = self.s.formats[access.tensor]
-                ready = ready and (access.tensor, len(form.levels) - 1) in self.at
+                ready = ready and (self.holder(access.tensor), len(form.levels) - 1) in self.at
             if ready and access not in self.values:
                 name = f"{access.tensor}_{''.join(access.indices)}"
                 self.body.append(Line(name, self.leaf(access)))

@@ -88,7 +88,11 @@ RACES = {
 
 @dataclass(frozen=True)
 class Loops:
-    """Loops from the outermost in. `sparse`: formats of the sparse operands; `pattern`: the one the output follows."""
+    """Loops from the outermost in.
+
+    `sparse`: formats of the sparse operands; `pattern`: the one the output follows; `along`: operands that hold values
+    for the positions of another one's levels.
+    """
 
     statement: Statement
     sparse: tuple[tuple[str, Format], ...]
@@ -99,7 +103,9 @@ class Loops:
     unrolled: tuple[str, ...] = ()
     bounds: tuple[tuple[str, int], ...] = ()
     firsts: tuple[str, ...] = ()
+    scanned: tuple[str, ...] = ()
     workspace: Precompute | None = None
+    along: tuple[tuple[str, str], ...] = ()
     before: Self | None = field(default=None, compare=False)  # what the last step was applied to
     step: str = field(default="", compare=False)
 
@@ -121,12 +127,13 @@ class Loops:
         rings = {"min": ", semiring=MIN_PLUS", "|": ", semiring=OR_AND"}
         ring = "" if self.statement.accumulate else rings.get(self.statement.semiring.sum, "")
         pattern = f', pattern="{self.pattern}"' if self.pattern else ""
+        along = f", along={dict(self.along)}" if self.along else ""
         formats = [f", {name}={FORMAT_NAMES.get(form, form)}" for name, form in self.sparse]
         steps, now = [], self
         while now.before:
             steps.append(now.step)
             now = now.before
-        return "".join([f'schedule("{self.statement.text}"{ring}{pattern}{"".join(formats)})', *reversed(steps)])
+        return "".join([f'schedule("{self.statement.text}"{ring}{pattern}{along}{"".join(formats)})', *reversed(steps)])
 
     def __repr__(self) -> str:
         return self.code
@@ -185,6 +192,8 @@ class Loops:
         """The level that a loop over `index` walks; None for a loop over the whole dimension."""
         order = self.origin.loops
         for tensor, form in self.sparse:
+            if tensor in dict(self.along):
+                continue
             for number, level in enumerate(form.levels):
                 if self.level_index(tensor, number) == index and not level.full:
                     above = [self.level_index(tensor, upper) for upper in range(number)]

@@ -6,8 +6,10 @@ Every method returns a new schedule or raises `ScheduleError`, which names the l
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from keyword import iskeyword
+from types import MappingProxyType
 from typing import Any
 
 from .relations import (
@@ -172,6 +174,14 @@ class Schedule(Loops):
         if last and isinstance(self.formats[last[0]].levels[last[1]], Progression):
             self._one_lower_bound(loops[-1])
         return self._next(f".first({', '.join(map(_quote, loops))})", firsts=loops)
+
+    def scan(self, loop: str) -> Schedule:
+        """Test conditions on a loop at each coordinate, from the first one on, instead of seeking."""
+        self._known(loop, "scan")
+        self._untouched(loop, "scan")
+        if not self.iterator(loop) or self.maker(loop):
+            raise ScheduleError(f"scan of {loop}: it walks no level")
+        return self._next(f'.scan("{loop}")', scanned=(*self.scanned, loop))
 
     def _one_lower_bound(self, index: str) -> None:
         """Raise where the first term at or after a key may not be the first that the conditions allow."""
@@ -354,11 +364,18 @@ def _quote(name: str) -> str:
 
 
 def schedule(
-    text: str | Statement, *, semiring: Semiring | None = None, pattern: str | None = None, **formats: Format
+    text: str | Statement,
+    *,
+    semiring: Semiring | None = None,
+    pattern: str | None = None,
+    along: Mapping[str, str] = MappingProxyType({}),
+    **formats: Format,
 ) -> Schedule:
     """The schedule to begin with: loops in the order of the levels, then of the notation.
 
-    `pattern` names the operand whose leading levels a sparse output shares; its other dimensions are dense.
+    `pattern` names the operand whose leading levels a sparse output shares; its other dimensions are dense. `along`
+    names operands that share the leading levels of another one, array by array: their values are read at its
+    positions.
     """
     statement = parse(text, semiring) if isinstance(text, str) else text
     for name in (*statement.indices, *statement.operands, *statement.scalars, statement.output.tensor):
@@ -376,8 +393,13 @@ def schedule(
         order += [reads[name].indices[mode] for mode in form.modes]
     if pattern:
         _check_pattern(statement, pattern, dict(sparse), reads)
+    for name, other in along.items():
+        form, whole = dict(sparse).get(name), dict(sparse).get(other)
+        ours, theirs = (reads[n].indices if n in reads else () for n in (name, other))
+        if not form or not whole or form.levels != whole.levels[: len(form.levels)] or ours != theirs[: len(ours)]:
+            raise ScheduleError(f"along: {name} does not have the first levels of {other}")
     loops = tuple(dict.fromkeys([*order, *statement.indices]))
-    return Schedule(statement, sparse, pattern, loops)
+    return Schedule(statement, sparse, pattern, loops, along=tuple(along.items()))
 
 
 def _check_pattern(statement: Statement, pattern: str, formats: dict[str, Format], reads: dict[str, Access]) -> None:

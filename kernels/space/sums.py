@@ -71,8 +71,12 @@ class Sums(Extents):
             return self.values[node]
         if node.tensor in self.s.formats:
             last = len(self.s.formats[node.tensor].levels) - 1
-            return f"{node.tensor}_val[{self.at[node.tensor, last]}]"
+            return f"{node.tensor}_val[{self.at[self.holder(node.tensor), last]}]"
         return str(node)
+
+    def holder(self, tensor: str) -> str:
+        """The operand whose positions those of `tensor` are."""
+        return dict(self.s.along).get(tensor, tensor)
 
     def text(self, node: Value) -> str:
         return self.texts([node])[0]
