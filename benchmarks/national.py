@@ -11,8 +11,9 @@ from pathlib import Path
 
 from build import DATE, HEADWAY, build
 from harness import command, record
-from headway.storage.store import load
 from query import made_up, measure
+
+from headway.storage.store import load
 
 
 def main() -> None:

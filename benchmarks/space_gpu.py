@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from harness import record
+
 from headway.kernels.space import (
     CSR,
     Schedule,

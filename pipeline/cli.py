@@ -69,9 +69,14 @@ class Algorithm(enum.StrEnum):
     """What `--algorithm` takes."""
 
     edge_profile = "edge-profile"
-    cluster_ap = "cluster-ap"
+    label_correcting = "label-correcting"
     connection_scan = "connection-scan"
     esdg = "esdg"
+    connection = "connection"
+    connection_type = "connection-type"
+    connection_type_ap = "connection-type-ap"
+    cluster_ap = "cluster-ap"
+    edge = "edge"
 
 
 class Device(enum.StrEnum):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import NEVER, connections_store
-from headway.kernels.levels import first_term, seek, useful_departure
-from headway.storage.cluster_ap import ClusterAp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+from headway.kernels.levels import first_term, seek, useful_departure
+from headway.storage.cluster_ap import ClusterAp
 
 Progression = tuple[int, int, int]
 

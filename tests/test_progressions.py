@@ -7,12 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from headway.kernels.progressions import ALL_CANDIDATES, cover, cover_types
-from headway.storage import cluster_ap
-from headway.storage.cluster_ap import ClusterAp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from minimum import minimum
+
+from headway.kernels.progressions import ALL_CANDIDATES, cover, cover_types
+from headway.storage import cluster_ap
+from headway.storage.cluster_ap import ClusterAp
 
 WIDTHS = (5, 7, 60, 180, 1440)  # minutes
 

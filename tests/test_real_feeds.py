@@ -6,10 +6,11 @@ import random
 
 import numpy as np
 import pytest
-from conftest import answers, build, real_feed
-from headway.pipeline.engines import DEFAULT, Arrivals, algorithms_for, vertices_of
-from headway.storage.store import Store
+from conftest import answers, build, quick, real_feed
 from oracle import Oracle
+
+from headway.pipeline.engines import DEFAULT, Arrivals, vertices_of
+from headway.storage.store import Store
 
 # A date on which much of the feed is in service.
 DATES = {
@@ -58,7 +59,7 @@ def test_engines_equal_the_oracle(names: tuple[str, ...], day: str) -> None:
         asked = sample(store, COMPARED, seed=len(walk))
         expected = [oracle.arrivals(*query) for query in asked]
         assert sum(map(len, expected)) > 2 * COMPARED, "almost nothing was reached"
-        for algorithm in algorithms_for(store):
+        for algorithm in quick(store):
             assert answers(store, asked, algorithm) == expected, (walk, algorithm)
         engines_agree(store, MANY)
 
@@ -93,5 +94,5 @@ def engines_agree(store: Store, count: int) -> None:
     sources = vertices_of(store, np.array([row[origin] for origin, _ in asked]))
     leave = np.array([second for _, second in asked], np.int32)
     expected = Arrivals(store, DEFAULT)(sources, leave)
-    for algorithm in sorted({*algorithms_for(store)} - {DEFAULT}):
+    for algorithm in sorted({*quick(store)} - {DEFAULT}):
         assert np.array_equal(Arrivals(store, algorithm)(sources, leave), expected), algorithm

@@ -9,6 +9,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from cases import arrays, tensor
+
 from headway.kernels.space import (
     COO,
     CSC,
