@@ -64,7 +64,7 @@ def edge(cuda: bool = False) -> Schedule:
     return each(relaxation("clusters").first("c", "t"), "u", "v", cuda=cuda)
 
 
-def warp(width: int) -> Schedule:
+def virtual_warp(width: int) -> Schedule:
     """A virtual warp of `width` lanes for each edge, over its connection types; CUDA's alone."""
     made = relaxation("clusters").first("c", "t").fuse("u", "v", "e").pos("e", "p", "S")
     made = made.split("p", "block", "one", 256 // width).pos("l", "kind", "S")
