@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from build import DATE, SIX
 from harness import command, record
-from query import store_of
-
 from headway.storage.store import sizes
+from query import store_of
 
 HEADWAY = str(Path(sys.executable).with_name("headway"))
 RATE = re.compile(r"([\d,]+) of [\d,]+ queries, ([\d,]+)/s")

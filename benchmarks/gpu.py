@@ -19,14 +19,13 @@ from pathlib import Path
 import numpy as np
 from batch import batch, write_queries
 from harness import machine, record
-from numba import cuda
-
 from headway.pipeline.asked import Answer
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import Engine
 from headway.pipeline.gpu import Buffer, GpuEngine
 from headway.pipeline.query_file import Queries
 from headway.storage.store import Store, load
+from numba import cuda
 
 ARRIVALS, REACH = Answer("arrivals"), Answer("reach", np.array([900, 1800, 2700, 3600], np.int32))
 REPEATS = 5

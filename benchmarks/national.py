@@ -11,9 +11,8 @@ from pathlib import Path
 
 from build import DATE, HEADWAY, build
 from harness import command, record
-from query import made_up, measure
-
 from headway.storage.store import load
+from query import made_up, measure
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 from build import DATE, SIX
 from harness import ROOT, record
-
 from headway.pipeline.build import build_feeds
 from headway.pipeline.gtfs.report import Report
 from headway.pipeline.settings import load_settings

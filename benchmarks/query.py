@@ -19,7 +19,6 @@ import numpy as np
 from build import DATE, SIX
 from geography import PRESETS
 from harness import record, timed
-
 from headway.pipeline import relaxation
 from headway.pipeline.build import build_feeds
 from headway.pipeline.cpu import CELLS, FEWEST, MOST

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from harness import record, timed
-
 from headway.kernels.space import CSR, Schedule, Tensor, autoschedule, kernel, rows_of, schedule
 
 ROWS, NONZEROS, LONGEST, EMPTY, COLUMNS = 100_000, 1_900_000, 25_000, 9_000, 64

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from harness import record
-
 from headway.kernels.space import (
     CSR,
     Schedule,

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from tiny import feed
-
 from headway.pipeline.cli import main
+from tiny import feed
 
 STORE = "the.store"
 TIMETABLE = "t: A 8:00, B 8:10, C 8:20\nu: A 9:00, B 9:10"

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
-
 from headway.pipeline import relaxation
 from headway.pipeline.build import build_connections, build_feeds
 from headway.pipeline.engines import ALGORITHMS, Arrivals, algorithms_for
 from headway.pipeline.gtfs.report import Report
 from headway.pipeline.settings import load_settings
 from headway.storage.store import Store
+from hypothesis import settings
 
 # Numba's CUDA simulator is for a whole process: `test_simulator.py` starts one.
 collect_ignore = [] if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" else ["simulator"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from conftest import NEVER
-
 from headway.pipeline.asked import Answer, Weights
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import Arrivals, Engine, vertices_of
@@ -39,9 +38,8 @@ def random_queries(store: Store, count: int, seed: int) -> Queries:
 
 def assert_levels_equal_to_scan(store: Store, queries: Queries) -> None:
     """The edge-scan-dependency graph on a device, one query after another."""
-    from numba import cuda
-
     from headway.kernels import device_dependency_graph
+    from numba import cuda
 
     found, sources = by_level(store), vertices_of(store, queries.origin)
     columns = (found.tail, found.head, found.departure, found.arrival)

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
 from headway.pipeline.ahead import prefetched, run_ahead
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from headway.kernels import buckets
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
-from headway.kernels import buckets
 
 VERTICES = 6
 

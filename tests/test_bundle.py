@@ -15,12 +15,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from headway.storage import bundle, folder
+from headway.storage.errors import HeadwayError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-
-from headway.storage import bundle, folder
-from headway.storage.errors import HeadwayError
 
 TABLE = pa.table({"id": ["a", "b", None], "lat": [1.5, 2.5, 3.5]})
 

@@ -9,14 +9,13 @@ from unittest import mock
 
 import pytest
 from conftest import SHARED, answers, build
+from headway.pipeline import engines
+from headway.pipeline.engines import algorithms_for
+from headway.storage.errors import HeadwayError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import Oracle, OracleError
 from strategies import feeds, queries, write_feed
-
-from headway.pipeline import engines
-from headway.pipeline.engines import algorithms_for
-from headway.storage.errors import HeadwayError
 
 CASES = sorted((SHARED / "cases").glob("*/case.json"))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from headway.pipeline.chains import GAP, SPAN, chains
 from hypothesis import given
 from hypothesis import strategies as st
-
-from headway.pipeline.chains import GAP, SPAN, chains
 
 queries = st.lists(st.tuples(st.integers(0, 4), st.one_of(st.integers(0, 2000), st.integers(0, 10**6))), max_size=60)
 

@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import TIMETABLE, done, headway, refused, tiny_store
-from tiny import feed
-
 from headway.pipeline import relaxation
 from headway.pipeline.engines import ALGORITHMS, ON_CONNECTIONS_ALONE
+from tiny import feed
 
 PART = 65_536
 WALKING = sorted(set(ALGORITHMS) - ON_CONNECTIONS_ALONE)

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import done, headway, refused, tiny_store
-from tiny import feed
-
 from headway.pipeline import cli
 from headway.pipeline.engines import ALGORITHMS
+from tiny import feed
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import done, headway, refused, tiny_store
-
 from headway.pipeline import query
 
 PROGRAM = Path(sys.executable).with_name("headway")

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 from conftest import NEVER, answers, connections_store
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from headway.pipeline.build import build_connections
 from headway.pipeline.connections_file import read_connections
 from headway.pipeline.engines import ALGORITHMS
@@ -17,6 +14,8 @@ from headway.pipeline.gtfs.report import Report
 from headway.pipeline.settings import load_settings
 from headway.storage.errors import HeadwayError
 from headway.storage.store import Store
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 Row = tuple[int, int, int, int]
 

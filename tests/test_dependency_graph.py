@@ -8,11 +8,6 @@ import numpy as np
 import pytest
 from command import STOPS, TIMETABLE, done, refused
 from conftest import NEVER, answers, build, connections_store, real_feed
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from kernel_checks import random_queries
-from tiny import feed
-
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import Arrivals, vertices_of
 from headway.pipeline.ordered import by_level
@@ -20,6 +15,10 @@ from headway.pipeline.quantities import diameter, quantities
 from headway.pipeline.query_file import Queries
 from headway.storage.errors import HeadwayError
 from headway.storage.store import Store
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from kernel_checks import random_queries
+from tiny import feed
 
 Connection = tuple[int, int, int, int]
 

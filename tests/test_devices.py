@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import connections_store
-
 from headway.cluster import devices
 from headway.cluster.devices import cuda_device
 from headway.pipeline.device import open_engine

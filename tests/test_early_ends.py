@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import NEVER, build, connections_store, real_feed
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from headway.pipeline.engines import ALGORITHMS, Arrivals
 from headway.storage.store import Store
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 VERTICES = 6
 

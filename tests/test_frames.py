@@ -9,10 +9,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from strategies import feeds
-
 from headway.pipeline.gtfs import clock, services
 from headway.pipeline.gtfs.footpaths import TRANSFERS, clean_transfers
 from headway.pipeline.gtfs.frames import to_host
@@ -26,6 +22,9 @@ from headway.pipeline.gtfs.trips import (
     runs,
     seconds_needed,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import feeds
 
 TABLES = {
     "stops.txt": STOPS,

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 from command import STOPS, TIMETABLE
 from conftest import build, connections_store, real_feed
-from kernel_checks import CUTOFFS, assert_equal_to_scan, assert_levels_equal_to_scan, random_queries, results, weights
-from tiny import feed
-
-import headway as hw
 from headway.cluster.devices import cuda_device
 from headway.pipeline.asked import Answer
 from headway.pipeline.cpu import CpuEngine
 from headway.storage.store import Store
+from kernel_checks import CUTOFFS, assert_equal_to_scan, assert_levels_equal_to_scan, random_queries, results, weights
+from tiny import feed
+
+import headway as hw
 
 pytestmark = pytest.mark.skipif(bool(cuda_device().trouble), reason=cuda_device().trouble)
 

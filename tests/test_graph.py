@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import build, real_feed
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from headway.pipeline.graph import RawConnections, build_store, expand
 from headway.pipeline.gtfs.report import Report
 from headway.storage.store import Store
 from headway.storage.timetable import ALIGHT, BOARD, Footpaths, Places, Timetable, Trips
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 HORIZON = 86400
 VERTICES = 7

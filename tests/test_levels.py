@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import NEVER, connections_store
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-
 from headway.kernels.levels import first_term, seek, useful_departure
 from headway.storage.cluster_ap import ClusterAp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 Progression = tuple[int, int, int]
 

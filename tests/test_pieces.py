@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-
 from headway.pipeline.graph import _pieces
 from headway.storage.timetable import Trips
 

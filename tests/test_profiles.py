@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import NEVER, answers, build, connections_store, real_feed
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-
 from headway.pipeline.engines import ALGORITHMS
 from headway.pipeline.graph import SLOT
 from headway.storage.edge_profile import EdgeProfile
 from headway.storage.store import Store
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 HOURS = 3600
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
-
 from headway.pipeline import progress
 from headway.pipeline.progress import Counter
+from rich.console import Console
 
 
 class Place(Console):

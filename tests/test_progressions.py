@@ -7,13 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from minimum import minimum
-
 from headway.kernels.progressions import ALL_CANDIDATES, cover, cover_types
 from headway.storage import cluster_ap
 from headway.storage.cluster_ap import ClusterAp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from minimum import minimum
 
 WIDTHS = (5, 7, 60, 180, 1440)  # minutes
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import STOPS, TIMETABLE
+from headway.pipeline.engines import ALGORITHMS
 from tiny import feed, write
 
 import headway as hw
-from headway.pipeline.engines import ALGORITHMS
 
 NEVER = 2**31 - 1
 DAY = "2026-06-10"

@@ -13,7 +13,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from conftest import build
-
 from headway.pipeline.answers import answer
 from headway.pipeline.asked import Answer, Weights, asked_for, weights_of
 from headway.pipeline.cpu import CpuEngine

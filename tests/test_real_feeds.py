@@ -7,10 +7,9 @@ import random
 import numpy as np
 import pytest
 from conftest import answers, build, quick, real_feed
-from oracle import Oracle
-
 from headway.pipeline.engines import DEFAULT, Arrivals, vertices_of
 from headway.storage.store import Store
+from oracle import Oracle
 
 # A date on which much of the feed is in service.
 DATES = {

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import connections_store
-
 from headway.cluster.devices import cuda_device
 
 pytest.importorskip("numba_cuda")
@@ -35,14 +34,13 @@ def test_kernels_in_the_simulator() -> None:
 @pytest.mark.parametrize("kind", ["arrivals", "od", "reach"])
 def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every shape of the kernels compiles for the architecture that figures are measured on."""
-    from numba import cuda, typeof, types
-    from numba.cuda import dispatcher
-
     from headway.kernels import batch, sectors
     from headway.kernels.block import Shape
     from headway.pipeline.asked import Answer
     from headway.pipeline.gpu import host_arrays, query_arrays
     from headway.pipeline.query_file import Queries
+    from numba import cuda, typeof, types
+    from numba.cuda import dispatcher
 
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
     store = connections_store([(0, 1, 100, 2**22 if wide else 5)], 2)
@@ -75,10 +73,9 @@ def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: py
 
 @pytest.mark.skipif(not cuda_device().trouble, reason="a GPU compiles its kernels itself")
 def test_ptx_of_the_dependency_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    from headway.kernels.device_dependency_graph import relax
     from numba import cuda, types
     from numba.cuda import dispatcher
-
-    from headway.kernels.device_dependency_graph import relax
 
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
     vertices, times = types.uint32[::1], types.int32[::1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from headway.kernels.space import COO, CSC, CSR, DCSR, MIN_PLUS, Format, Tensor, coo_format, csf_format
 from headway.kernels.tensor import evaluate, mttkrp, sddmm, spmm, spmv, ttm, ttv
 

@@ -7,13 +7,12 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-
 from headway.kernels import text
 from headway.kernels.text import BLANK, MALFORMED
 from headway.pipeline.blocks import text_buffers
 from headway.pipeline.times import parse_departure, show_time
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 TIME = re.compile(r"[ \t]*([0-9]{1,3}):([0-5][0-9]):([0-5][0-9])[ \t]*")
 COUNT = re.compile(r"[ \t]*([0-9]{1,18})[ \t]*")

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from conftest import answers, build
-from tiny import DAILY, STOP_TIMES, WEEK, clock, feed, reached, tables, times, write
-
 from headway.pipeline.engines import ALGORITHMS, algorithms_for
 from headway.pipeline.gtfs.report import Report
 from headway.storage.errors import HeadwayError
+from tiny import DAILY, STOP_TIMES, WEEK, clock, feed, reached, tables, times, write
 
 OPTIONAL = ("agency", "calendar", "frequencies", "transfers")
 HEADERS = {

@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import build
-from hypothesis import given
-from hypothesis import strategies as st
-from tiny import STOP_TIMES, reached, tables, times, write
-
 from headway.kernels.text import line_ends
 from headway.pipeline import blocks
 from headway.pipeline.gtfs.report import Report
 from headway.storage.errors import HeadwayError
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import STOP_TIMES, reached, tables, times, write
 
 PLAIN = tables("t: A 8:00, B 8:30")
 EXPECT = times(A="8:00", B="8:30")

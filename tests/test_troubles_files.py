@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 from conftest import build
-from tiny import DAILY, STOP_TIMES, feed, reached, tables, times, write
-
 from headway.pipeline.gtfs.report import Report
 from headway.storage.errors import HeadwayError
+from tiny import DAILY, STOP_TIMES, feed, reached, tables, times, write
 
 PLAIN = tables("t: A 8:00, B 8:30")
 EXPECT = times(A="8:00", B="8:30")

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from command import STOPS, TIMETABLE
 from conftest import build, connections_store
-from kernel_checks import assert_equal_to_scan, random_queries
-from tiny import feed
-
 from headway.kernels import block
 from headway.pipeline import gpu
 from headway.pipeline.device import open_engine
@@ -18,6 +15,8 @@ from headway.pipeline.gpu import GpuEngine
 from headway.pipeline.settings import Settings
 from headway.storage.errors import HeadwayError
 from headway.storage.store import Store
+from kernel_checks import assert_equal_to_scan, random_queries
+from tiny import feed
 
 DAY = 86_400
 

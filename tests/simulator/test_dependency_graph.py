@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from conftest import connections_store
-from kernel_checks import assert_levels_equal_to_scan, random_queries
-
 from headway.pipeline.ordered import by_level
+from kernel_checks import assert_levels_equal_to_scan, random_queries
 
 
 def test_equals_connection_scan() -> None:

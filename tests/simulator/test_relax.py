@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import NEVER, connections_store
-
 from headway.kernels import relax
 from headway.kernels.hierarchy import hierarchy
 from headway.kernels.space import kernel

@@ -7,10 +7,9 @@ import pytest
 from cases import check
 from conftest import NEVER, connections_store
 from cuda_cases import CUBE, MATRIX, operands, schedules
-from relaxation import CUDA, RELAX, WINDOWED, WINDOWED_CUDA, WINDOWS, of_cluster_ap
-
 from headway.kernels import tensor
 from headway.kernels.space import COO, CSC, CSR, DCSR, Format, Tensor, csf_format, interpret, kernel
+from relaxation import CUDA, RELAX, WINDOWED, WINDOWED_CUDA, WINDOWS, of_cluster_ap
 
 SCHEDULES = dict(schedules())
 

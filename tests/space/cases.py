@@ -9,7 +9,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-
 from headway.kernels.space import (
     COO,
     CSC,

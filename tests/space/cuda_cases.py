@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-
 from headway.kernels.space import COO, CSC, CSR, DCSR, Schedule, Tensor, csf_format, schedule, shuffle
 
 RNG = np.random.default_rng(3)

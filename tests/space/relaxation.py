@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from headway.kernels.space import (
     Compressed,
     Dense,

@@ -9,7 +9,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from cases import arrays, tensor
-
 from headway.kernels.space import (
     COO,
     CSC,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import FORMATS, FORMATS_3D, check, tensor
-
 from headway.kernels.space import CSC, CSR, Schedule, autoschedule, kernel, rows_of, schedule, shuffle, tune
 from headway.kernels.space.autoschedule import Rows, space
 

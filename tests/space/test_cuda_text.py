@@ -11,10 +11,9 @@ import pytest
 from cases import MODULE, check
 from conftest import connections_store
 from cuda_cases import operands, schedules
-from relaxation import CUDA, WINDOWED_CUDA, WINDOWS, of_cluster_ap
-
 from headway.cluster.devices import cuda_device
 from headway.kernels.space import Kernel, Schedule, Tensor, kernel
+from relaxation import CUDA, WINDOWED_CUDA, WINDOWS, of_cluster_ap
 
 SCHEDULES = dict(schedules())
 COMPILED = MODULE.compiled

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from cuda_cases import schedules
-from relaxation import CPU, CUDA, RELAX, WINDOWED_CPU
-
 from headway.kernels.space import CSR, Schedule, csf_format, explain, kernel, parse, schedule, shuffle
 from headway.kernels.space.assembly import source_of
 from headway.kernels.space.explain import nest
+from relaxation import CPU, CUDA, RELAX, WINDOWED_CPU
 
 GOLDEN = Path(__file__).with_name("golden")
 DOCS = Path(__file__).parents[2] / "docs" / "spaces.md"

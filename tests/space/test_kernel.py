@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import arrays, tensor
-
 from headway.kernels.space import COO, CSR, MIN_PLUS, OR_AND, Format, Tensor, interpret, kernel, parse, schedule
 
 SPMV = schedule("y[i] = A[i, j] * x[j]", A=CSR)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from cases import MODULE, check
 from cuda_cases import operands, schedules
-
 from headway.kernels import warp
 from headway.kernels.space import Kernel, runtime
 from headway.kernels.space.source import load

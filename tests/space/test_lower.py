@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import FORMATS, FORMATS_3D, arrays, check, cubes, tensor
-
 from headway.kernels.space import Schedule, ScheduleError, kernel, schedule
 
 RNG = np.random.default_rng(0)

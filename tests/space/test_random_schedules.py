@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import FORMATS, FORMATS_3D, arrays, check, cubes, tensor
+from headway.kernels.space import Schedule, ScheduleError, kernel, schedule, shuffle
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-
-from headway.kernels.space import Schedule, ScheduleError, kernel, schedule, shuffle
 
 STATEMENTS = {
     "y[i] = A[i, j] * x[j]": None,

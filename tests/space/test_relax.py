@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import connections_store
-from test_cuda_text import no_device, ptx  # noqa: F401  # the fixture is used by name
-
 from headway.kernels import relax
 from headway.kernels.hierarchy import FORMATS, TYPES, hierarchy
 from headway.kernels.space import CSR, Compressed, Dense, Format, ScheduleError, Tensor, interpret, kernel, schedule
+from test_cuda_text import no_device, ptx  # noqa: F401  # the fixture is used by name
 
 CUDA = {
     "connection": (relax.connection(True), "departures"),

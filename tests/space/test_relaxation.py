@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import NEVER, connections_store
-from relaxation import CPU, RELAX, WINDOWED, WINDOWED_CPU, WINDOWS, of_cluster_ap
-
 from headway.kernels.space import Tensor, interpret, kernel, schedule
 from headway.kernels.space.interpreter import _entries
+from relaxation import CPU, RELAX, WINDOWED, WINDOWED_CPU, WINDOWS, of_cluster_ap
 
 
 def fixed_point(step, labels: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from headway.kernels.space import MIN_PLUS, OR_AND, PLUS_TIMES, interpret, parse
 from headway.kernels.space.statement import Access, Name, Number
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 from cases import FORMATS, FORMATS_3D, arrays, cubes, tensor
-
 from headway.kernels.space import COO, CSC, CSR, DCSR, Compressed, Dense, Format, Tensor, dense_format
 
 UNSORTED = (np.array([3, 1, 0]), np.array([0, 2, 3]))
