@@ -19,7 +19,7 @@ import numpy as np
 from build import DATE, SIX
 from geography import PRESETS
 from harness import record, timed
-from headway.pipeline import relaxation
+from headway.kernels import relax
 from headway.pipeline.build import build_feeds
 from headway.pipeline.cpu import CELLS, FEWEST, MOST
 from headway.pipeline.engines import Arrivals, algorithms_for
@@ -87,7 +87,7 @@ def measure(store: Store, count: int) -> dict:
     pieces = pieces_of(store, count)
     found: dict = {"queries": count, "stops": store.timetable.vertices, "connections": len(store.connections.departure)}
     expected = None
-    names = [name for name in algorithms_for(store)[::-1] if name not in relaxation.ALGORITHMS]
+    names = [name for name in algorithms_for(store)[::-1] if name not in relax.ALGORITHMS]
     for name in names:
         engine = Arrivals(store, name)
         with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(2) as two:

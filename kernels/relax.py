@@ -10,6 +10,8 @@ the Edge-version with virtual warps, and the early terminations of its implement
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .hierarchy import FORMATS, TYPES
 from .space.relations import shuffle
 from .space.schedule import Schedule, schedule
@@ -78,3 +80,13 @@ def footpath(cuda: bool = False) -> Schedule:
     if not cuda:
         return made.parallelize("block", "threads", "atomic")
     return made.parallelize("block", "block", "atomic").parallelize("one", "thread", "atomic")
+
+
+# By name: the hierarchy that it walks, and its schedule for CUDA or the CPU.
+ALGORITHMS: dict[str, tuple[str, Callable[[bool], Schedule]]] = {
+    "connection": ("departures", connection),
+    "connection-type": ("departures", connection_type),
+    "connection-type-ap": ("progressions", connection_type_ap),
+    "cluster-ap": ("clusters", cluster_ap),
+    "edge": ("clusters", edge),
+}

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..kernels import baselines, dependency_graph, label_correcting, profile_search
+from ..kernels import baselines, dependency_graph, label_correcting, profile_search, relax
 from ..kernels.levels import NEVER
 from ..storage.store import Store
 from . import relaxation
@@ -133,7 +133,7 @@ ALGORITHMS: dict[str, Callable[[Store], Kernel]] = {
     "label-correcting": _label_correcting,
     "connection-scan": _connection_scan,
     "esdg": _esdg,  # edge-scan-dependency graph
-    **{name: partial(_relaxation, name) for name in relaxation.ALGORITHMS},
+    **{name: partial(_relaxation, name) for name in relax.ALGORITHMS},
 }
 DEFAULT = "edge-profile"
 ON_CONNECTIONS_ALONE = {"esdg"}  # these refuse a store with footpaths

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..kernels import relax
 from ..kernels.hierarchy import hierarchy, walking
 from ..kernels.levels import NEVER
 from ..kernels.space.kernel import kernel
-from ..kernels.space.schedule import Schedule
 from ..storage.store import Store
-
-# The schedule of each algorithm, and the hierarchy that it walks.
-ALGORITHMS: dict[str, tuple[Callable[[], Schedule], str]] = {
-    "connection": (relax.connection, "departures"),
-    "connection-type": (relax.connection_type, "departures"),
-    "connection-type-ap": (relax.connection_type_ap, "progressions"),
-    "cluster-ap": (relax.cluster_ap, "clusters"),
-    "edge": (relax.edge, "clusters"),
-}
 
 
 class Relaxation:
@@ -31,8 +19,8 @@ class Relaxation:
     """
 
     def __init__(self, store: Store, algorithm: str) -> None:
-        make, kind = ALGORITHMS[algorithm]
-        self._relax, self._walk = kernel(make()), kernel(relax.footpath())
+        kind, make = relax.ALGORITHMS[algorithm]
+        self._relax, self._walk = kernel(make(False)), kernel(relax.footpath())
         self._operands = hierarchy(store.cluster_ap, store.connections, kind)
         scalars = {"width": store.cluster_ap.width} if kind == "clusters" else {}
         wanted = self._relax.schedule.statement.operands

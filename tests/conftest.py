@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from headway.pipeline import relaxation
+from headway.kernels import relax
 from headway.pipeline.build import build_connections, build_feeds
 from headway.pipeline.engines import ALGORITHMS, Arrivals, algorithms_for
 from headway.pipeline.gtfs.report import Report
@@ -79,7 +79,7 @@ def answers(store: Store, queries: list[tuple[str, int]], algorithm: str) -> lis
 
 def quick(store: Store) -> list[str]:
     """The algorithms for a store that do not look at all of it in every round."""
-    return [name for name in algorithms_for(store) if name not in relaxation.ALGORITHMS]
+    return [name for name in algorithms_for(store) if name not in relax.ALGORITHMS]
 
 
 @pytest.fixture(params=sorted(ALGORITHMS))

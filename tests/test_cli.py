@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import TIMETABLE, done, headway, refused, tiny_store
-from headway.pipeline import relaxation
+from headway.kernels import relax
 from headway.pipeline.engines import ALGORITHMS, ON_CONNECTIONS_ALONE
 from tiny import feed
 
 PART = 65_536
 WALKING = sorted(set(ALGORITHMS) - ON_CONNECTIONS_ALONE)
-QUICK = sorted(set(WALKING) - {*relaxation.ALGORITHMS})  # for thousands of queries
+QUICK = sorted(set(WALKING) - {*relax.ALGORITHMS})  # for thousands of queries
 COMMANDS = ["build", "info", "stops", "query", "config show"]
 
 

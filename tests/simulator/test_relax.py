@@ -11,11 +11,7 @@ from headway.kernels.space import kernel
 from headway.pipeline.engines import Arrivals
 
 SCHEDULES = {
-    "connection": (relax.connection(True), "departures"),
-    "connection type": (relax.connection_type(True), "departures"),
-    "connection type, ap": (relax.connection_type_ap(True), "progressions"),
-    "cluster ap": (relax.cluster_ap(True), "clusters"),
-    "edge": (relax.edge(True), "clusters"),
+    **{name: (make(True), kind) for name, (kind, make) in relax.ALGORITHMS.items()},
     "virtual warp": (relax.virtual_warp(4), "clusters"),
 }
 

@@ -11,11 +11,7 @@ from headway.kernels.space import CSR, Compressed, Dense, Format, ScheduleError,
 from test_cuda_text import no_device, ptx  # noqa: F401  # the fixture is used by name
 
 CUDA = {
-    "connection": (relax.connection(True), "departures"),
-    "connection type": (relax.connection_type(True), "departures"),
-    "connection type, ap": (relax.connection_type_ap(True), "progressions"),
-    "cluster ap": (relax.cluster_ap(True), "clusters"),
-    "edge": (relax.edge(True), "clusters"),
+    **{name: (make(True), kind) for name, (kind, make) in relax.ALGORITHMS.items()},
     **{f"virtual warp of {width}": (relax.virtual_warp(width), "clusters") for width in (2, 4, 8, 16, 32)},
 }
 ONE = schedule("e[v] min= t + l where S[u, v, l, t] and t >= now", S=FORMATS["departures"])
