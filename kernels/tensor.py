@@ -9,12 +9,12 @@ looks at the lengths of rows, unless a line here says otherwise; `tune` finds be
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from .space.arguments import check, values_of
 from .space.assembly import assemble
-from .space.autoschedule import autoschedule, rows_of
+from .space.autoschedule import autoschedule, check_target, rows_of
 from .space.kernel import kernel
 from .space.schedule import Schedule, schedule
 from .space.statement import Semiring, Statement, accesses, parse
@@ -68,6 +68,8 @@ def evaluate(
     output's own indices keeps its coordinates. Everything else is dense; a sum is computed product by product.
     """
     statement = parse(text, semiring) if isinstance(text, str) else text
+    check_target(target)
+    dtype, new = check(statement, operands, out), out is None
     sparse = {name for name, given in operands.items() if isinstance(given, Tensor) and given.format.sparse}
     reads = [[a for node in product for a in accesses(node) if a.tensor in sparse] for product in statement.products]
     elementwise = set(statement.indices) == set(statement.output.indices) and all(reads)
@@ -77,15 +79,15 @@ def evaluate(
         raise ValueError(f"{statement.text}: form is for elementwise expressions of sparse tensors")
     if pattern is None and len(statement.products) == 1:
         same = [a.tensor for a in reads[0] if set(a.indices) == set(statement.output.indices)]
-        pattern = same[0] if same and out is None else None
-    dtypes = [getattr(given, "values", given) for name, given in operands.items() if name in statement.operands]
+        pattern = same[0] if same and (out is None or isinstance(out, Tensor)) else None
     for term in statement.terms:
-        base = schedule(term, pattern=pattern, **{name: operands[name].format for name in sparse})
+        base = schedule(term, pattern=pattern, **{name: operands[name].format for name in sparse & {*term.operands}})
         made = _scheduled(base, target, operands)
         mine = {name: operands[name] for name in (*term.operands, *term.scalars) if name in operands}
         out = kernel(made)(out=out, threads=threads, **mine)
-        if len(statement.products) > 1 and out.dtype != (dtype := np.result_type(*(one.dtype for one in dtypes))):
-            out = out.astype(dtype)
+        if new and values_of(out).dtype != dtype:
+            wider = values_of(out).astype(dtype)
+            out = replace(out, values=wider) if isinstance(out, Tensor) else wider
     return out
 
 

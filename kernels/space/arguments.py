@@ -10,9 +10,11 @@ from .levels import Dense
 from .lower import Nest
 from .nest import texts, words
 from .schedule import Schedule
-from .statement import accesses, names
+from .statement import OR_AND, PLUS_TIMES, Access, Statement, accesses, names, render
 from .tensors import Format, Tensor
 from .time_levels import Progression
+
+_TYPES = tuple(map(np.dtype, "?bhilqBHILQfdFD"))
 
 
 def parameters(schedule: Schedule, nest: Nest) -> tuple[str, ...]:
@@ -35,10 +37,11 @@ def parameters(schedule: Schedule, nest: Nest) -> tuple[str, ...]:
 def arguments(schedule: Schedule, operands: dict[str, Any], out: Any) -> dict[str, Any]:
     """What a kernel may read, by name; sizes must agree."""
     statement, given, formats = schedule.statement, dict[str, Any](), schedule.formats
-    if wrong := set(operands) ^ {*statement.operands, *statement.scalars} - {statement.output.tensor}:
-        raise ValueError(f"{statement.text}: {', '.join(sorted(wrong))} missing or not an operand")
     if statement.output.tensor in statement.operands:
         operands = operands | {statement.output.tensor: out}
+    if isinstance(out, Tensor) != bool(schedule.pattern) and out is not None:
+        kind = f"a Tensor with the coordinates of {schedule.pattern}" if schedule.pattern else "an array"
+        raise ValueError(f"{statement.text}: out is {kind}, not {type(out).__name__}")
     sized = [(access, operands[access.tensor]) for access in schedule.read()]
     sized += [(statement.output, out)] if out is not None else []
     sizes: dict[str, int] = dict(schedule.bounds)
@@ -75,12 +78,102 @@ def arguments(schedule: Schedule, operands: dict[str, Any], out: Any) -> dict[st
     return given | {name: operands[name] for name in statement.scalars}
 
 
-def dtype_of(schedule: Schedule, operands: dict[str, Any]) -> np.dtype:
-    """The type that sums and products of the operands have."""
-    factors = [a for node in schedule.statement.products[0] for a in accesses(node)]
-    values = [getattr(operands[a.tensor], "values", operands[a.tensor]) for a in factors]
-    scalars = [operands[name] for name in schedule.statement.scalars if name in operands]
-    return np.result_type(*(value.dtype for value in values), *(s for s in scalars if isinstance(s, int | float)))
+def dtype_of(statement: Statement, operands: dict[str, Any]) -> np.dtype:
+    """NumPy's type of the expression: Python's numbers are weak, `/` makes floats; sums of truth values count."""
+    known: dict[str, Any] = {"min": np.minimum, "inf": float("inf")}
+    known |= dict.fromkeys(statement.indices, np.empty(0, np.int64))
+    known |= {name: operands[name] or type(operands[name])(1) for name in statement.scalars}  # no division by 0
+    arrays = {name: values_of(operands[name]) for name in statement.operands}
+    known |= {name: np.empty(0, array.dtype) for name, array in arrays.items() if array is not None}
+
+    def text(leaf: Any) -> str:
+        return leaf.tensor if isinstance(leaf, Access) else str(leaf)
+
+    found = []
+    for product in statement.products:
+        factors = [f"({render(node, text)})" for node in product]
+        if statement.semiring is OR_AND and any(np.result_type(eval(one, known)) != np.bool_ for one in factors):
+            raise ValueError(f"{statement.text}: {OR_AND.name} is for truth values; convert with astype(bool)")
+        try:
+            found.append(np.result_type(eval(f" {statement.semiring.product} ".join(factors), known)))
+        except OverflowError as error:
+            raise ValueError(f"{statement.text}: {error}; convert the operand to a wider type, with a sign") from None
+    dtype = np.result_type(*found)
+    return np.dtype(np.int64) if dtype.kind == "b" and statement.semiring is PLUS_TIMES else dtype
+
+
+def values_of(operand: Any) -> Any:
+    return operand.values if isinstance(operand, Tensor) else operand
+
+
+def check(statement: Statement, operands: dict[str, Any], out: Any) -> np.dtype:
+    """The type of the output, unless operands or `out` are of the wrong kind."""
+    if out is None and statement.accumulate:
+        raise ValueError(f"{statement.output} is added to: pass it as out")
+    _check_names(statement, operands)
+    if out is not None:
+        _check_array("out", out)
+    operands = operands | {statement.output.tensor: out}
+    _check_operands(statement, operands)
+    dtype = dtype_of(statement, operands)
+    if out is not None:
+        _check_out(statement, out, dtype, operands)
+    return dtype
+
+
+def _check_names(statement: Statement, operands: dict[str, Any]) -> None:
+    """Raise unless the operands are those of the statement."""
+    needed = {*statement.operands, *statement.scalars} - {statement.output.tensor}
+    if missing := sorted(needed - set(operands)):
+        raise ValueError(f"{statement.text}: {', '.join(missing)} missing")
+    if more := sorted(set(operands) - needed):
+        raise ValueError(f"{statement.text}: {', '.join(more)} is no operand")
+
+
+def _check_operands(statement: Statement, operands: dict[str, Any]) -> None:
+    """Raise unless operands are arrays and tensors of types that Numba knows, and scalars numbers."""
+    for name in statement.operands:
+        _check_array(name, operands[name])
+    for name in statement.scalars:
+        if not isinstance(operands[name], int | float | complex | np.number | np.bool_):
+            raise ValueError(f"{name} is a number, not {type(operands[name]).__name__}")
+    for node in (node for part in (*statement.products, statement.where) for node in part):
+        if "-" in str(node):
+            for name in {*(a.tensor for a in accesses(node)), *names(node)} & {*operands}:
+                values = values_of(operands[name])
+                if values is not None and np.result_type(values).kind == "u":
+                    raise ValueError(f"{node}: {name} has no sign, differences would wrap around; pass it as int64")
+
+
+def _check_array(name: str, given: Any) -> None:
+    if hasattr(given, "tocsr"):
+        raise ValueError(f"{name} is a matrix of SciPy: pass Tensor.from_scipy({name})")
+    if isinstance(given, np.ma.MaskedArray):
+        raise ValueError(f"{name} is masked, the mask would be lost: fill it with filled()")
+    values = values_of(given)
+    if not isinstance(given, Tensor | np.ndarray) and not hasattr(given, "__cuda_array_interface__"):
+        raise ValueError(f"{name} is {type(given).__name__}, not an array or a Tensor")
+    if values is not None and values.dtype not in _TYPES:
+        raise ValueError(f"{name}: arrays of {values.dtype} are not compiled; convert it with astype")
+
+
+def _check_out(statement: Statement, out: Any, dtype: np.dtype, operands: dict[str, Any]) -> None:
+    """Raise unless the output can hold a type and lies apart from what is read."""
+    values = values_of(out)
+    if not np.can_cast(dtype, values.dtype, "same_kind"):
+        raise ValueError(f"{statement.text} is {dtype}, which out of {values.dtype} does not hold")
+    if isinstance(values, np.ndarray) and 0 in values.strides and values.size > 1:
+        raise ValueError("out repeats an entry (a stride of 0): pass a copy")
+    for name in statement.operands:
+        if name != statement.output.tensor and _share(values, values_of(operands[name])):
+            raise ValueError(f"out shares memory with {name}, which is read while out is written: pass another array")
+
+
+def _share(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.shares_memory(a, b)
+    starts = [getattr(one, "__cuda_array_interface__", {"data": (0,)})["data"][0] for one in (a, b)]
+    return starts[0] == starts[1] != 0
 
 
 def _pattern(schedule: Schedule) -> tuple[list[str], list[str]]:

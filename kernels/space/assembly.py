@@ -13,9 +13,10 @@ from typing import Any
 import numba
 import numpy as np
 
+from .arguments import check
 from .cpu import CpuText
 from .nest import Guard, Line, Loop, Node, Put
-from .relations import ScheduleError
+from .relations import ScheduleError, check_missing
 from .source import load
 from .statement import Access, Product, Statement, accesses, render
 from .tensors import Format, Tensor
@@ -183,6 +184,7 @@ def _compiled(statement: Statement, formats: tuple[tuple[str, Format], ...], for
 
 def assemble(statement: Statement, form: Format | None = None, **operands: Any) -> Tensor:
     """The sparse output of an elementwise statement, in `form` (that of the first sparse operand)."""
+    dtype = check(statement, operands, None)
     sparse = {name: given for name, given in operands.items() if isinstance(given, Tensor)}
     formats = {name: tensor.format for name, tensor in sparse.items()}
     first = next(iter(name for name in statement.operands if name in sparse), None)
@@ -198,9 +200,10 @@ def assemble(statement: Statement, form: Format | None = None, **operands: Any) 
         for number, data in enumerate(tensor.arrays):
             given |= {f"{name}_{part}{number}": array for part, array in data.items()}
         given[f"{name}_val"] = tensor.values
+    if max(sizes.values()) > 2**32:
+        raise ValueError(f"{statement.text}: a dimension has more coordinates than 32 bits count")
     depth, out = len(form.levels), statement.output.tensor
     counts = np.zeros(depth, np.int64)
-    dtype = np.result_type(*(getattr(operands[name], "values", operands[name]) for name in statement.operands))
     count, fill = _compiled(statement, tuple(formats.items()), form)
     names = _parameters(statement, formats, form)
     arrays: list[dict[str, Any]] = []
@@ -251,6 +254,7 @@ def _check(statement: Statement, formats: dict[str, Format], form: Format) -> No
         raise ScheduleError(f"{what}: an output is assembled from dense levels, then compressed ones")
     if any("pos" not in level.arrays for level in compressed):
         raise ScheduleError(f"{what}: the levels of an output are dense or compressed, not COO")
+    check_missing(statement, formats)
     order = [statement.output.indices[mode] for mode in form.modes]
     for product in statement.products:
         reads = [a for node in product for a in accesses(node) if a.tensor in formats]

@@ -52,8 +52,14 @@ def rows_of(tensor: Tensor) -> Rows:
     return Rows(len(pos) - 1, int(pos[-1]) - int(pos[0]), int((pos[1:] - pos[:-1]).max()))
 
 
+def check_target(target: str) -> None:
+    if target not in ("cpu", "cuda"):
+        raise ValueError(f"target {target!r} is none of cpu, cuda")
+
+
 def autoschedule(base: Schedule, target: str = "cpu", rows: Rows | None = None) -> Schedule:
     """The first schedule of the heuristic that the statement allows; `base` itself if there is none."""
+    check_target(target)
     for make in _makers(base, target, rows):
         try:
             made = make()
@@ -237,6 +243,7 @@ class Tuned:
 
 def space(base: Schedule, target: str = "cpu") -> list[Schedule]:
     """The schedules that `tune` measures."""
+    check_target(target)
     if target == "cuda":
         makers = [lambda lanes=lanes: cuda_rows(base, lanes) for lanes in (1, 2, 4, 8, 16, 32)]
         makers += [lambda warps=warps: cuda_columns(base, warps) for warps in (4, 8)]

@@ -14,7 +14,7 @@ from numba import cuda
 
 from .. import warp
 from . import runtime
-from .arguments import arguments, dtype_of, parameters, patterned, shape_of
+from .arguments import arguments, check, parameters, patterned, shape_of, values_of
 from .cpu import CpuText
 from .gpu import GpuText
 from .levels import array_module
@@ -51,17 +51,21 @@ class Kernel:
     def prepared(self, out: Any = None, threads: int | None = None, **operands: Any) -> Callable[[], Any]:
         """The call, to be made many times: arrays are looked at once, and read and written each time."""
         schedule, statement = self.schedule, self.schedule.statement
+        whole_number = isinstance(threads, int | np.integer) and not isinstance(threads, bool)
+        if threads is not None and not (whole_number and threads >= 1):
+            raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
+        dtype = check(statement, operands, out)
         given = arguments(schedule, operands, out)
         where = next((array for array in given.values() if _on_device(array)), None)
-        if out is None and statement.accumulate:
-            raise ValueError(f"{statement.output} is added to: pass it as out")
-        result: Any = out.values if isinstance(out, Tensor) else out
+        shape, result = shape_of(schedule, given, operands), values_of(out)
         if result is None:
-            result = _empty(shape_of(schedule, given, operands), dtype_of(schedule, operands), where)
+            result = _empty(shape, dtype, where)
         name = f"{statement.output.tensor}_val" if schedule.pattern else statement.output.tensor
         whole = result if result.ndim else result.reshape(1)
         if schedule.pattern:
-            whole = whole.reshape(shape_of(schedule, given, operands))
+            if result.size != np.prod(shape):
+                raise ValueError(f"out has {result.size} values, the coordinates of {schedule.pattern} {shape}")
+            whole = whole.reshape(shape)
         clear = None if statement.accumulate else _fill(result, statement.semiring.zero(result.dtype))
         work = self._work(given | {name: whole}, name, threads)
         found = out if isinstance(out, Tensor) else result
@@ -112,7 +116,8 @@ class Kernel:
 
     def _iterations(self, given: dict[str, Any]) -> int:
         """How many iterations threads or blocks share."""
-        return int(self.iterations(*(given.get(key) for key in self.parameters))) if self.iterations else 1
+        host = (_Whole(one) if isinstance(one, np.ndarray) else one for one in map(given.get, self.parameters))
+        return int(self.iterations(*host)) if self.iterations else 1
 
     def _block(self) -> int:
         """Threads of a block: as many as its loops have iterations, as far as that is known and fits."""
@@ -143,6 +148,16 @@ def _shared(work: Callable[[int], None], parts: int, threads: int) -> None:
     some()
     for other in others:
         other.result()
+
+
+class _Whole:
+    """Offsets as Python's numbers: sums of NumPy's wrap around at 32 bits."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.size = array, array.size
+
+    def __getitem__(self, place: int) -> int:
+        return int(self.array[place])
 
 
 class _Ends:

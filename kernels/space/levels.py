@@ -148,7 +148,7 @@ def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None
 
 
 def _check_offsets(pos: Any, parents: int, stored: int, what: str) -> tuple[int, int]:
-    if pos.dtype.kind != "i":
+    if pos.dtype not in (np.int32, np.int64):
         raise ValueError(f"{what}: offsets are int32 or int64, not {pos.dtype}")
     if len(pos) != parents + 1 or bool((pos[1:] < pos[:-1]).any()) or int(pos[0]) < 0 or int(pos[-1]) > stored:
         raise ValueError(f"{what}: pos must hold {parents + 1} ascending offsets into {stored} positions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from .statement import Access, Name, Node, Op, Statement, accesses, names
+from .statement import Access, Name, Node, Op, Statement, accesses, lossy, names
 from .tensors import FORMAT_NAMES, Format
 
 
@@ -247,6 +247,20 @@ def children(relation: Any) -> tuple[str, ...]:
 
 def parents(relation: Any) -> tuple[str, ...]:
     return (relation.outer, relation.inner) if isinstance(relation, Fuse) else (relation.parent,)
+
+
+def check_missing(statement: Statement, formats: dict[str, Format]) -> None:
+    """Raise where an entry that a sparse tensor does not store is not the zero of the semiring."""
+    for product in statement.products:
+        if sum_ := lossy(product, statement.semiring, formats):
+            raise ScheduleError(f"{statement.text}: inside of another operator {sum_} lacks entries; compute it first")
+        for access in (a for node in product for a in accesses(node) if a.tensor in formats):
+            full = [level.full for level in formats[access.tensor].levels]
+            if statement.semiring.sum == "min" and any(full[full.index(False) :]):
+                raise ScheduleError(
+                    f"{access}: under {statement.semiring.name} the zeros that a dense level below a sparse one stores "
+                    f"are values; repack it with to()"
+                )
 
 
 def factors(statement: Statement) -> tuple[Node, ...]:

@@ -23,6 +23,7 @@ from .relations import (
     Race,
     ScheduleError,
     Split,
+    check_missing,
     children,
     factors,
     parents,
@@ -48,8 +49,8 @@ class Schedule(Loops):
     def _split(self, loop: str, made: Split, step: str) -> Schedule:
         rule = "divide" if made.divide else "split"
         self._free(loop, rule)
-        if made.factor < 1:
-            raise ScheduleError(f"{rule} of {loop} by {made.factor}: it must be at least 1")
+        if type(made.factor) is not int or not 1 <= made.factor < 2**31:
+            raise ScheduleError(f"{rule} of {loop} by {made.factor}: it must be at least 1, whole and below 2**31")
         for index in self.roots(loop):
             found = self.iterator(index)
             if found and isinstance(self.formats[found[0]].levels[found[1]], Progression) and not self.position(loop):
@@ -382,7 +383,10 @@ def schedule(
         _name(name, statement)
     if len(statement.products) != 1:
         raise ScheduleError(f"{statement.text} sums {len(statement.products)} products: schedule each of its terms")
+    if unknown := next((name for name in formats if name not in statement.operands), None):
+        raise ScheduleError(f"{unknown} has a format, but is no operand of {statement.text}")
     sparse = tuple((name, formats[name]) for name in statement.operands if name in formats and formats[name].sparse)
+    check_missing(statement, dict(sparse))
     reads = {a.tensor: a for node in factors(statement) for a in accesses(node)}
     order: list[str] = []
     for name, form in sparse:

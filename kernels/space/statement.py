@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,7 @@ def parse(text: str, semiring: Semiring | None = None) -> Statement:
     output = Access(tensor, tuple(part.strip() for part in (indices or "").split(",") if part.strip()))
     if len(set(output.indices)) < len(output.indices):
         raise ValueError(f"{output} repeats an index")
-    products = tuple(_expand(_node(ast.parse(expression, mode="eval").body), ring))
+    products = tuple(_expand(_node(ast.parse(expression, mode="eval").body), ring, set(output.indices)))
     conditions = tuple(_conditions(ast.parse(where, mode="eval").body)) if where else ()
     made = Statement(whole, output, products, conditions, ring, assign != "=")
     read = {a for node in made._nodes() for a in accesses(node)}
@@ -240,16 +241,38 @@ def _conditions(tree: ast.AST) -> Iterator[Node]:
         yield _node(tree)
 
 
-def _expand(node: Node, ring: Semiring) -> Iterator[Product]:
+def _expand(node: Node, ring: Semiring, output: set[str]) -> Iterator[Product]:
     """The products whose sum a node is."""
     if isinstance(node, Op) and node.symbol == ring.sum:
-        yield from _expand(node.left, ring)
-        yield from _expand(node.right, ring)
+        yield from _expand(node.left, ring, output)
+        yield from _expand(node.right, ring, output)
     elif isinstance(node, Op) and node.symbol == "-" and ring is PLUS_TIMES:
-        yield from _expand(node.left, ring)
-        yield from ((Number(-1), *product) for product in _expand(node.right, ring))
+        yield from _expand(node.left, ring, output)
+        yield from ((Number(-1), *product) for product in _expand(node.right, ring, output))
     elif isinstance(node, Op) and node.symbol == ring.product:
-        right = list(_expand(node.right, ring))
-        yield from ((*a, *b) for a in _expand(node.left, ring) for b in right)
+        left, right = list(_expand(node.left, ring, output)), list(_expand(node.right, ring, output))
+        found = [(*a, *b) for a in left for b in right]
+        inner = {i for product in found for one in product for a in accesses(one) for i in a.indices} - output
+        summed = {frozenset(inner & set[str]().union(*map(names, product))) for product in found}
+        if len(summed) > 1 and len(left) > 1 and len(right) > 1 and not ring.idempotent:
+            raise ValueError(f"{node}: multiplied out, its products are summed over different indices; write them out")
+        yield from found
+    elif isinstance(node, Op) and node.symbol == "/" and ring is PLUS_TIMES:
+        for product in _expand(node.left, ring, output):
+            yield (Op("/", reduce(partial(Op, ring.product), product), node.right),)
     else:
         yield (node,)
+
+
+def lossy(product: Product, ring: Semiring, sparse: Container[str]) -> Op | None:
+    """A sum with a sparse tensor inside of another operator: it would be computed only where the tensor has entries."""
+    adds = (ring.sum, "-") if ring is PLUS_TIMES else (ring.sum,)
+
+    def ops(node: Node) -> Iterator[Op]:
+        if isinstance(node, Op):
+            yield node
+            yield from ops(node.left)
+            yield from ops(node.right)
+
+    found = (op for node in product for op in ops(node) if op.symbol in adds)
+    return next((op for op in found if any(a.tensor in sparse for a in accesses(op))), None)

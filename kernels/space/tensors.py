@@ -18,6 +18,14 @@ class Format:
     levels: tuple[Level, ...]
     modes: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        if not (isinstance(self.levels, tuple) and isinstance(self.modes, tuple)):
+            raise ValueError("levels and modes of a format are tuples")
+        if wrong := next((level for level in self.levels if not isinstance(level, Level)), None):
+            raise ValueError(f"{wrong} is no level: write Dense(), not Dense")
+        if sorted(self.modes) != list(range(len(self.levels))):
+            raise ValueError(f"modes {self.modes}: each of {len(self.levels)} dimensions belongs to one level")
+
     @property
     def sparse(self) -> bool:
         return not all(level.full for level in self.levels)
@@ -79,8 +87,21 @@ class Tensor:
     @classmethod
     def from_coordinates(cls, coordinates: Sequence[Any], values: Any, shape: Sequence[int], form: Format) -> Tensor:
         """Pack coordinates (one array a dimension) in any order; duplicates are summed."""
-        columns = [np.asarray(coordinates[mode], np.int64) for mode in form.modes]
-        values = np.asarray(values)
+        given, values = [np.asarray(one) for one in coordinates], _plain(values)
+        if not len(given) == len(shape) == len(form.levels):
+            raise ValueError(f"{len(given)} coordinates for the shape {tuple(shape)} and {len(form.levels)} levels")
+        for number, (column, size, mode) in enumerate(zip(given, shape, form.modes, strict=True)):
+            if column.shape != (len(values),) or values.ndim != 1:
+                raise ValueError(f"dimension {number}: {column.shape} coordinates for {values.shape} values")
+            if column.dtype.kind not in "iu" and len(column):
+                raise ValueError(f"dimension {number}: coordinates are whole numbers, not {column.dtype}")
+            if len(column) and (int(column.max()) >= size or int(column.min()) < 0):
+                raise ValueError(
+                    f"dimension {number}: {column.min()} to {column.max()} is outside of {size} coordinates"
+                )
+            if shape[mode] > 2**32 and not form.levels[number].full:
+                raise ValueError(f"dimension {mode}: {shape[mode]} coordinates are more than 32 bits count")
+        columns = [given[mode].astype(np.int64) for mode in form.modes]
         order = np.lexsort(columns[::-1])
         columns, values = [column[order] for column in columns], values[order]
         if len(values):
@@ -161,10 +182,11 @@ class Tensor:
         values = None if self.values is None else cuda.to_device(self.values)
         return Tensor(self.format, self.shape, arrays, values, checked=False)
 
-    def to_dense(self) -> np.ndarray:
-        """All entries, zero where none is stored."""
+    def to_dense(self, fill: Any = 0) -> np.ndarray:
+        """All entries, `fill` where none is stored (under min-plus infinity, or what `Semiring.zero` tells)."""
         coordinates, values = self.coordinates()
-        out = np.zeros(self.shape, values.dtype)
+        out = np.full(self.shape, fill, values.dtype)
+        out[tuple(coordinates)] = 0
         np.add.at(out, tuple(coordinates), values)
         return out
 
@@ -184,6 +206,12 @@ class Tensor:
 def _sum(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Sums of the runs that begin at `starts`; of truth values, whether any holds."""
     return (np.logical_or if values.dtype == bool else np.add).reduceat(values, starts, dtype=values.dtype)
+
+
+def _plain(values: Any) -> np.ndarray:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError("values are masked: the mask would be lost; leave entries out, or fill them with filled()")
+    return np.asarray(values)
 
 
 def _unsigned(crd: Any) -> Any:

@@ -92,11 +92,20 @@ def test_other_semirings() -> None:
         ("Z[i, j] = A[i, j]", COO, "the levels of an output are dense or compressed, not COO"),
         ("Z[i, j] = A[i, j]", Format((Compressed(), Dense()), (0, 1)), "dense levels, then compressed ones"),
         ("Z[i, j] = D[i, j]", None, "a sparse output needs a sparse operand"),
+        ("Z[i, j] = (A[i, j] + D[i, j]) // D[i, j]", None, "inside of another operator .* lacks entries"),
+        ("Z[i, j] = min(A[i, j] - B[i, j], D[i, j])", None, "inside of another operator .* lacks entries"),
+        ("Z[i, j] = D[i, j] / (A[i, j] + B[i, j])", None, "inside of another operator .* lacks entries"),
     ],
 )
 def test_refused(text: str, form: Format | None, message: str) -> None:
     array = arrays()["full"]
-    given = {"A": tensor(array, CSR), "T": tensor(array, CSC), "O": tensor(array, COO), "D": array}
+    given = {
+        "A": tensor(array, CSR),
+        "B": tensor(array, CSR),
+        "T": tensor(array, CSC),
+        "O": tensor(array, COO),
+        "D": array,
+    }
     statement = parse(text)
     with pytest.raises(ScheduleError, match=message):
         assemble(statement, form, **{name: given[name] for name in statement.operands})
@@ -105,3 +114,26 @@ def test_refused(text: str, form: Format | None, message: str) -> None:
 def test_shapes_agree() -> None:
     with pytest.raises(ValueError, match=r"B has the shape \(2, 3\), A has \(3, 2\)"):
         assemble(parse("Z[i, j] = A[i, j] + B[i, j]"), A=tensor(np.eye(3, 2), CSR), B=tensor(np.eye(2, 3), CSR))
+
+
+def test_union_over_a_denominator() -> None:
+    a, b, x = np.array([[1.0, 0.0, 5.0]]), np.array([[3.0, 4.0, 0.0]]), np.array([2.0, 4.0, 8.0])
+    made = assemble(parse("Z[i, j] = (A[i, j] + B[i, j]) / x[j]"), A=tensor(a, CSR), B=tensor(b, CSR), x=x)
+    assert np.array_equal(made.to_dense(), (a + b) / x)
+
+
+def test_types_are_those_of_numpy() -> None:
+    a = np.array([[1, 0, 5]])
+    for text, dtype in (("A[i, j] * 0.5", float), ("A[i, j] / 2", float), ("A[i, j] * 2", int), ("A[i, j] * w", float)):
+        with patch.object(MODULE, "_compiled", plain):
+            operands = {"A": tensor(a, CSR)} | ({"w": 0.5} if "w" in text else {})
+            made = assemble(parse(f"Z[i, j] = {text}"), **operands)
+        assert made.values.dtype == dtype
+        assert np.array_equal(made.to_dense(), a * (2 if dtype is int else 0.5))
+
+
+def test_coordinates_past_32_bits_are_refused() -> None:
+    arrays = ({"n": 1}, {"pos": np.array([0, 1]), "crd": np.array([2**32 + 7])})
+    wide = Tensor(CSR, (1, 2**33), arrays, np.ones(1))
+    with pytest.raises(ValueError, match="more coordinates than 32 bits count"):
+        assemble(parse("Z[i, j] = A[i, j] + B[i, j]"), A=wide, B=wide)

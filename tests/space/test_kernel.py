@@ -8,7 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import arrays, tensor
-from headway.kernels.space import COO, CSR, MIN_PLUS, OR_AND, Format, Tensor, interpret, kernel, parse, schedule
+from headway.kernels.space import (
+    COO,
+    CSR,
+    MIN_PLUS,
+    OR_AND,
+    Compressed,
+    Dense,
+    Format,
+    Tensor,
+    interpret,
+    kernel,
+    parse,
+    schedule,
+    tune,
+)
+from headway.kernels.tensor import evaluate
 
 SPMV = schedule("y[i] = A[i, j] * x[j]", A=CSR)
 BLOCKS = SPMV.fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 8)
@@ -105,8 +120,8 @@ def test_positions_past_31_bits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("operands", "message"),
     [
-        ({"x": np.ones(3)}, "A missing or not an operand"),
-        ({"A": tensor(np.eye(3), CSR), "x": np.ones(3), "z": 1}, "z missing or not an operand"),
+        ({"x": np.ones(3)}, ": A missing"),
+        ({"A": tensor(np.eye(3), CSR), "x": np.ones(3), "z": 1}, "z is no operand"),
         ({"A": tensor(np.eye(3), COO), "x": np.ones(3)}, "A has another format than the schedule was made for"),
         ({"A": tensor(np.eye(3), CSR), "x": np.ones(4)}, r"x\[j\]: j has 4 values here and 3 elsewhere"),
         ({"A": tensor(np.eye(3), CSR), "x": np.ones((3, 1))}, r"x\[j\] has 1 indices, its shape is \(3, 1\)"),
@@ -127,3 +142,87 @@ def test_bound_is_checked() -> None:
     made = schedule("C[i, k] = A[i, j] * B[j, k]", A=CSR).bound("k", 4)
     with pytest.raises(ValueError, match="k has 3 values here and 4 elsewhere"):
         kernel(made)(A=tensor(np.eye(3), CSR), B=np.ones((3, 3)))
+
+
+def test_blocks_near_31_bits() -> None:
+    """Offsets of 32 bits do not wrap around where blocks are counted."""
+    run = kernel(BLOCKS.parallelize("b", "threads", "carry"))
+    assert run._iterations({"A_pos1": np.array([0, 2**31 - 1], np.int32), "n_i": 1}) == 2**28
+
+
+@pytest.mark.parametrize("threads", [-1, 0, 2.0, "2", True])
+def test_threads_are_a_number(threads: object) -> None:
+    with pytest.raises(ValueError, match="threads is a whole number of at least 1"):
+        kernel(SPMV)(A=tensor(np.eye(3), CSR), x=np.ones(3), threads=threads)
+
+
+def test_output_lies_apart() -> None:
+    a, x = tensor(np.eye(4), CSR), np.ones(8)
+    with pytest.raises(ValueError, match="out shares memory with x"):
+        kernel(SPMV)(A=a, x=x[:4], out=x[2:6])
+    kernel(SPMV)(A=a, x=x[::2], out=x[1::2])
+    with pytest.raises(ValueError, match="a stride of 0"):
+        kernel(SPMV)(A=a, x=x[:4], out=np.broadcast_to(np.zeros(1), 4))
+    b = np.arange(4.0)
+    with pytest.raises(ValueError, match="out shares memory with b"):
+        evaluate("r[i] = A[i, j] * x[j] - b[i]", A=a, x=x[:4], b=b, out=b)
+    assert b.tolist() == [0, 1, 2, 3]
+
+
+def test_output_holds_the_type() -> None:
+    a, x = tensor(np.eye(4), CSR), np.ones(4)
+    for dtype in (np.int64, bool):
+        with pytest.raises(ValueError, match=r"is float64, which out of .* does not hold"):
+            kernel(SPMV)(A=a, x=x, out=np.zeros(4, dtype))
+    out = np.zeros(4, np.float32)
+    assert evaluate("r[i] = A[i, j] * x[j] + x[i]", A=a, x=x, out=out) is out
+    assert out.tolist() == [2, 2, 2, 2]
+
+
+def test_truth_values_are_counted() -> None:
+    whole = tensor(np.ones((2, 4), bool), CSR)
+    assert kernel(SPMV)(A=whole, x=np.ones(4, bool)).tolist() == [4, 4]
+
+
+def test_types_are_those_of_numpy() -> None:
+    array = np.array([[3, 0], [1, 2]])
+    found = kernel(schedule("y[i] = A[i, j] / 2 * w", A=CSR))(A=tensor(array, CSR), w=3)
+    assert found.tolist() == [4.5, 4.5]
+
+
+def test_differences_without_a_sign_are_refused() -> None:
+    a, u = tensor(np.eye(4), CSR), np.ones(4, np.uint32)
+    made = schedule("y[i] = A[i, j] where j - u[i] > w", A=CSR)
+    with pytest.raises(ValueError, match="u has no sign, differences would wrap around"):
+        kernel(made)(A=a, u=u, w=-3)
+    assert kernel(made)(A=a, u=u.astype(int), w=-3).tolist() == [1, 1, 1, 1]
+    with pytest.raises(ValueError, match="convert the operand to a wider type, with a sign"):
+        evaluate("r[i] = u[i] - v[i]", u=u, v=u)
+
+
+def test_min_plus_has_no_dense_level_below_a_sparse_one() -> None:
+    """Its padding would be edges of cost 0."""
+    with pytest.raises(ValueError, match="under min-plus the zeros that a dense level below a sparse one stores"):
+        schedule("d[v] min= e[u] + A[u, v]", A=Format((Compressed(), Dense()), (0, 1)))
+
+
+def test_or_and_takes_truth_values() -> None:
+    """Of bits, 2 and 1 have none in common."""
+    made = schedule("y[i] = A[i, j] & x[j]", semiring=OR_AND, A=CSR)
+    for dtype in (int, float):
+        with pytest.raises(ValueError, match="or-and is for truth values"):
+            kernel(made)(A=tensor(2 * np.eye(3, dtype=dtype), CSR), x=np.ones(3, bool))
+
+
+def test_nothing_is_ignored() -> None:
+    a, x = tensor(np.eye(3), CSR), np.ones(3)
+    with pytest.raises(ValueError, match="target 'gpu' is none of cpu, cuda"):
+        evaluate("y[i] = A[i, j] * x[j]", A=a, x=x, target="gpu")
+    with pytest.raises(ValueError, match="target 'gpu' is none of cpu, cuda"):
+        tune(SPMV, "gpu", A=a, x=x)
+    with pytest.raises(ValueError, match="b is no operand"):
+        evaluate("y[i] = A[i, j] * x[j]", A=a, x=x, b=x)
+    with pytest.raises(ValueError, match="C has a format, but is no operand"):
+        schedule("C[i, j] = A[i, j] * x[j]", A=CSR, C=CSR)
+    with pytest.raises(ValueError, match="x is masked"):
+        kernel(SPMV)(A=a, x=np.ma.masked_array(x, [True, False, False]))

@@ -229,3 +229,10 @@ def test_coord_undoes_pos() -> None:
 
 def test_default_order_follows_the_levels() -> None:
     assert schedule("y[i] = A[i, j] * x[j]", A=CSC).loops == ("j", "i")
+
+
+@pytest.mark.parametrize("size", [0, 2.5, True, 2**31])
+def test_blocks_are_counted_in_31_bits(size: int) -> None:
+    for step in (SPMV.split, SPMV.divide):
+        with pytest.raises(ScheduleError, match="it must be at least 1, whole and below"):
+            step("i", "a", "b", size)

@@ -72,3 +72,19 @@ def test_interpreter() -> None:
     assert interpret(parse("y[i] = A[i, j] * x[j] where j < n"), np.zeros(2), A=a, x=x, n=1).tolist() == [10, 0]
     truth = interpret(parse("y[i] = A[i, j] & x[j]", OR_AND), np.zeros(2, bool), A=a > 0, x=np.array([True, False]))
     assert truth.tolist() == [True, False]
+
+
+def test_numerators_are_distributed() -> None:
+    made = parse("y[i] = (A[i, j] - B[i, j]) / x[j]")
+    assert [" * ".join(map(str, product)) for product in made.products] == ["A[i, j] / x[j]", "(-1 * B[i, j]) / x[j]"]
+
+
+def test_squares_of_sums_over_some_indices_are_refused() -> None:
+    """Here u * u would be added once, not once for each j."""
+    with pytest.raises(ValueError, match="its products are summed over different indices; write them out"):
+        parse("y[i] = (A[i, j] - u[i]) * (A[i, j] - u[i])")
+
+
+def test_products_of_sums_over_the_same_indices() -> None:
+    assert len(parse("y[i] = (A[i, j] + a * B[i, j]) * (x[j] + z[j])").products) == 4
+    assert len(parse("y[i] = d[i] * (A[i, j] * x[j] - b[i])").products) == 2

@@ -105,7 +105,7 @@ def test_other_troubles() -> None:
 def test_types_of_arrays() -> None:
     """64-bit integers without a sign make floating point of what they are added to."""
     good = {"pos": np.array([0, 1, 2]), "crd": np.array([0, 1])}
-    for part, message in (("pos", "offsets are int32 or int64, not uint64"), ("crd", "narrower, or int64, not uint64")):
+    for part, message in (("pos", "int64, not uint64"), ("crd", "narrower, or int64, not uint64")):
         with pytest.raises(ValueError, match=message):
             Tensor(CSR, (2, 2), ({"n": 2}, good | {part: good[part].astype(np.uint64)}), np.ones(2))
 
@@ -113,3 +113,41 @@ def test_types_of_arrays() -> None:
 def test_formats_compare() -> None:
     assert Format((Dense(), Compressed()), (0, 1)) == CSR
     assert CSR != CSC
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "shape", "message"),
+    [
+        ([[0, 1], [0, 2**32 + 1]], (3, 3), "dimension 1: 0 to 4294967297 is outside of 3 coordinates"),
+        ([[0, 1], [-1, 0]], (3, 3), "dimension 1: -1 to 0 is outside of 3 coordinates"),
+        ([[0, 1], [0, 1]], (3, 2**33), "dimension 1: 8589934592 coordinates are more than 32 bits count"),
+        ([[0, 1], [0.5, 1]], (3, 3), "dimension 1: coordinates are whole numbers, not float64"),
+        ([[0, 1], [0]], (3, 3), r"dimension 1: \(1,\) coordinates for \(2,\) values"),
+        ([[0, 1]], (3, 3), r"1 coordinates for the shape \(3, 3\) and 2 levels"),
+    ],
+)
+def test_coordinates_are_checked(coordinates: list, shape: tuple[int, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Tensor.from_coordinates(coordinates, [1.0, 2.0], shape, CSR)
+    with pytest.raises(ValueError, match="values are masked"):
+        Tensor.from_coordinates([[0], [0]], np.ma.masked_array([1.0], [True]), (1, 1), CSR)
+
+
+def test_another_format_does_not_cut_coordinates() -> None:
+    arrays = ({"n": 1}, {"pos": np.array([0, 1]), "crd": np.array([2**32 + 7])})
+    with pytest.raises(ValueError, match="more than 32 bits count"):
+        Tensor(CSR, (1, 2**33), arrays, np.ones(1)).to(DCSR)
+
+
+def test_formats_are_checked() -> None:
+    with pytest.raises(ValueError, match=r"modes \(0, 0\): each of 2 dimensions belongs to one level"):
+        Format((Dense(), Compressed()), (0, 0))
+    with pytest.raises(ValueError, match="write Dense"):
+        Format((Dense, Compressed()), (0, 1))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="are tuples"):
+        Format([Dense()], [0])  # type: ignore[arg-type]
+
+
+def test_what_fills_the_gaps() -> None:
+    made = Tensor.from_coordinates(([0], [1]), [3.0], (1, 2), CSR)
+    assert made.to_dense(np.inf).tolist() == [[np.inf, 3]]
