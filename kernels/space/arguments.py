@@ -118,6 +118,8 @@ def check(statement: Statement, operands: dict[str, Any], out: Any) -> np.dtype:
     dtype = dtype_of(statement, operands)
     if out is not None:
         _check_out(statement, out, dtype, operands)
+    if statement.semiring.sum == "min" and (dtype if out is None else values_of(out).dtype).kind in "bc":
+        raise ValueError(f"{statement.text}: {statement.semiring.name} is for numbers with an order, not {dtype}")
     return dtype
 
 

@@ -184,6 +184,8 @@ def _compiled(statement: Statement, formats: tuple[tuple[str, Format], ...], for
 
 def assemble(statement: Statement, form: Format | None = None, **operands: Any) -> Tensor:
     """The sparse output of an elementwise statement, in `form` (that of the first sparse operand)."""
+    if not isinstance(statement, Statement):
+        raise TypeError(f"{statement!r} is {type(statement).__name__}, not a statement: make one with parse(text)")
     dtype = check(statement, operands, None)
     sparse = {name: given for name, given in operands.items() if isinstance(given, Tensor)}
     formats = {name: tensor.format for name, tensor in sparse.items()}
@@ -200,6 +202,9 @@ def assemble(statement: Statement, form: Format | None = None, **operands: Any) 
         for number, data in enumerate(tensor.arrays):
             given |= {f"{name}_{part}{number}": array for part, array in data.items()}
         given[f"{name}_val"] = tensor.values
+    for access in (a for product in statement.products for node in product for a in accesses(node)):
+        if operands[access.tensor].shape != (shape := tuple(sizes[index] for index in access.indices)):
+            raise ValueError(f"{access} has the shape {operands[access.tensor].shape}, {first} has {shape} there")
     if max(sizes.values()) > 2**32:
         raise ValueError(f"{statement.text}: a dimension has more coordinates than 32 bits count")
     depth, out = len(form.levels), statement.output.tensor
@@ -255,6 +260,10 @@ def _check(statement: Statement, formats: dict[str, Format], form: Format) -> No
     if any("pos" not in level.arrays for level in compressed):
         raise ScheduleError(f"{what}: the levels of an output are dense or compressed, not COO")
     check_missing(statement, formats)
+    if len(form.modes) != len(statement.output.indices):
+        raise ScheduleError(
+            f"{statement.output} has {len(statement.output.indices)} indices, its format {len(form.modes)}"
+        )
     order = [statement.output.indices[mode] for mode in form.modes]
     for product in statement.products:
         reads = [a for node in product for a in accesses(node) if a.tensor in formats]
@@ -262,6 +271,8 @@ def _check(statement: Statement, formats: dict[str, Format], form: Format) -> No
             raise ScheduleError(f"{what}: a product without a sparse tensor makes the output dense")
         for access in reads:
             levels = formats[access.tensor]
+            if len(access.indices) != len(levels.modes):
+                raise ScheduleError(f"{access} has {len(access.indices)} indices, its format {len(levels.modes)}")
             if [access.indices[mode] for mode in levels.modes] != order:
                 raise ScheduleError(f"{what}: {access} is stored in another order than the output; repack it with to()")
             if not all(

@@ -26,7 +26,7 @@ import numpy as np
 from .kernel import kernel
 from .lower import lower
 from .relations import ScheduleError, shuffle
-from .schedule import Schedule
+from .schedule import Schedule, check_schedule
 from .tensors import Tensor
 
 
@@ -59,6 +59,7 @@ def check_target(target: str) -> None:
 
 def autoschedule(base: Schedule, target: str = "cpu", rows: Rows | None = None) -> Schedule:
     """The first schedule of the heuristic that the statement allows; `base` itself if there is none."""
+    check_schedule(base)
     check_target(target)
     for make in _makers(base, target, rows):
         try:
@@ -93,6 +94,8 @@ def _makers(base: Schedule, target: str, rows: Rows | None) -> Iterator[Callable
 
 def _walked(base: Schedule) -> tuple[str, ...]:
     """The indices of the first sparse operand, from the outermost level in."""
+    if not base.sparse:
+        raise ScheduleError(f"{base.statement.text} has no sparse operand")
     tensor, form = base.sparse[0]
     return tuple(base.level_index(tensor, level) for level in range(len(form.levels)))
 
@@ -243,6 +246,7 @@ class Tuned:
 
 def space(base: Schedule, target: str = "cpu") -> list[Schedule]:
     """The schedules that `tune` measures."""
+    check_schedule(base)
     check_target(target)
     if target == "cuda":
         makers = [lambda lanes=lanes: cuda_rows(base, lanes) for lanes in (1, 2, 4, 8, 16, 32)]
@@ -269,6 +273,8 @@ def space(base: Schedule, target: str = "cpu") -> list[Schedule]:
 
 def tune(base: Schedule, target: str = "cpu", repeats: int = 5, out: Any = None, **operands: Any) -> Tuned:
     """Measure a small space of schedules on the operands at hand; the least of a few runs counts."""
+    if repeats < 1:
+        raise ValueError(f"repeats is at least 1, not {repeats}")
     seconds: dict[str, float] = {}
     best, least = base, np.inf
     for made in space(base, target):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from .kernel import text_of
 from .lower import lower
 from .relations import ScheduleError
-from .schedule import Schedule
+from .schedule import Schedule, check_schedule
 
 
 def explain(schedule: Schedule) -> str:
     """The nest of every step, the last one at the end."""
+    check_schedule(schedule)
     parts, now = [], schedule
     while now.before:
         parts.append(f"{now.step}\n\n{nest(now)}")

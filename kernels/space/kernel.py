@@ -21,7 +21,7 @@ from .levels import array_module
 from .lower import Nest, lower
 from .nest import texts
 from .relations import Split
-from .schedule import Schedule
+from .schedule import Schedule, check_schedule
 from .source import load
 from .tensors import Tensor
 
@@ -37,6 +37,7 @@ class Kernel:
     """
 
     def __init__(self, schedule: Schedule) -> None:
+        check_schedule(schedule)
         self.schedule = schedule
         self.nest = lower(schedule)
         self.parameters = parameters(schedule, self.nest)
@@ -44,12 +45,18 @@ class Kernel:
         self.iterations = load(self.source).get("iterations")
         self.lanes = next((race.width for _, _, race in schedule.tags if race.kind == "shuffle"), 32)
 
+    def __repr__(self) -> str:
+        return f"kernel({self.schedule.code})"
+
     def __call__(self, out: Any = None, threads: int | None = None, **operands: Any) -> Any:
         """The output: an array, or a tensor where it follows an input's pattern."""
         return self.prepared(out, threads, **operands)()
 
     def prepared(self, out: Any = None, threads: int | None = None, **operands: Any) -> Callable[[], Any]:
-        """The call, to be made many times: arrays are looked at once, and read and written each time."""
+        """The call, to be made many times: arrays are looked at once, and read and written each time.
+
+        Every call returns the same output, so copy what is to be kept; two threads must not call it at a time.
+        """
         schedule, statement = self.schedule, self.schedule.statement
         whole_number = isinstance(threads, int | np.integer) and not isinstance(threads, bool)
         if threads is not None and not (whole_number and threads >= 1):
@@ -60,6 +67,9 @@ class Kernel:
         shape, result = shape_of(schedule, given, operands), values_of(out)
         if result is None:
             result = _empty(shape, dtype, where)
+        races = {race.kind for _, _, race in schedule.tags} - {"none", "carry", "private"}
+        if races and result.dtype.kind == "c":
+            raise ValueError(f"{statement.text}: {', '.join(races)} is not for complex numbers")
         name = f"{statement.output.tensor}_val" if schedule.pattern else statement.output.tensor
         whole = result if result.ndim else result.reshape(1)
         if schedule.pattern:

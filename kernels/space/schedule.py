@@ -139,7 +139,7 @@ class Schedule(Loops):
         if self.workspace:
             raise ScheduleError(f"{rule}: there is a workspace already")
         factors = parse(f"w[{index}] = {product}", self.statement.semiring).products[0]
-        _name(workspace, self.statement)
+        self._new(workspace, rule)
         rest = [node for node in self.statement.products[0] if node not in factors]
         if len(rest) + len(factors) != len(self.statement.products[0]) or not rest:
             raise ScheduleError(f"{rule}: it is no part of {self.statement.text}")
@@ -331,15 +331,21 @@ class Schedule(Loops):
     def _replace(self, old: tuple[str, ...], made: Any, step: str) -> Schedule:
         """`old` loops give way to the children of a relation."""
         new = children(made)
-        taken = {*self.statement.indices, *self.statement.operands, *self.statement.scalars}
-        taken |= {name for relation in self.relations for name in (*parents(relation), *children(relation))}
         for name in new:
-            if name in taken or new.count(name) > 1:
+            if new.count(name) > 1:
                 raise ScheduleError(f"{step[1:]}: {name} is taken")
-            _name(name, self.statement)
+            self._new(name, step[1:])
         place = self.loops.index(old[0])
         loops = self.loops[:place] + new + self.loops[place + len(old) :]
         return self._next(step, loops=loops, relations=(*self.relations, made))
+
+    def _new(self, name: str, rule: str) -> None:
+        statement, out = self.statement, self.statement.output.tensor
+        taken = {*statement.indices, *statement.operands, *statement.scalars, out, f"{out}_val"}
+        taken |= {name for relation in self.relations for name in (*parents(relation), *children(relation))}
+        if name in taken or (self.workspace and name == self.workspace.workspace):
+            raise ScheduleError(f"{rule}: {name} is taken")
+        _name(name, statement)
 
     def _next(self, step: str, **changes: Any) -> Schedule:
         return replace(self, before=self, step=step, **changes)
@@ -356,8 +362,13 @@ def _name(name: str, statement: Statement) -> None:
     """Raise where the text of a kernel would use a name for two things."""
     made = any(re.fullmatch(rf"(p{tensor}\d.*|{tensor}_.*|n_.*)", name) for tensor in statement.operands)
     made = made or re.fullmatch(r".*_(at|begin|block|end|first|high|low|next|row|size|stop|\d+)", name)
-    if not name.isidentifier() or iskeyword(name) or name in _RESERVED or made:
-        raise ScheduleError(f"{name} cannot be a name here: kernels use it")
+    if not (name.isidentifier() and name.isascii()) or iskeyword(name) or name in _RESERVED or made:
+        raise ScheduleError(f"{name} cannot be a name here: kernels use it, or it is no plain identifier")
+
+
+def check_schedule(given: Any) -> None:
+    if not isinstance(given, Schedule):
+        raise TypeError(f"{given!r} is {type(given).__name__}, not a schedule: make one with schedule(text, ...)")
 
 
 def _quote(name: str) -> str:

@@ -182,7 +182,7 @@ _SYMBOLS = {
 def parse(text: str, semiring: Semiring | None = None) -> Statement:
     """Read the notation. `min=` and `|=` bring their semiring; `=` means plus-times unless another one is given."""
     whole = " ".join(text.split())
-    found = re.fullmatch(r"(\w+)(?:\[([^\]]*)\])? (=|\+=|min=|\|=) (.+?)(?: where (.+))?", whole)
+    found = re.fullmatch(r"(\w+)(?:\[([^\]]*)\])? ?(=|\+=|min=|\|=) ?(.+?)(?: where (.+))?", whole)
     if not found:
         raise ValueError(f"{text!r} is no statement: write output[i] = expression, and 'where' before conditions")
     tensor, indices, assign, expression, where = found.groups()
@@ -192,8 +192,8 @@ def parse(text: str, semiring: Semiring | None = None) -> Statement:
     output = Access(tensor, tuple(part.strip() for part in (indices or "").split(",") if part.strip()))
     if len(set(output.indices)) < len(output.indices):
         raise ValueError(f"{output} repeats an index")
-    products = tuple(_expand(_node(ast.parse(expression, mode="eval").body), ring, set(output.indices)))
-    conditions = tuple(_conditions(ast.parse(where, mode="eval").body)) if where else ()
+    products = tuple(_expand(_node(_tree(expression)), ring, set(output.indices)))
+    conditions = tuple(_conditions(_tree(where))) if where else ()
     made = Statement(whole, output, products, conditions, ring, assign != "=")
     read = {a for node in made._nodes() for a in accesses(node)}
     if repeated := next((a for a in read if len(set(a.indices)) < len(a.indices)), None):
@@ -205,6 +205,13 @@ def parse(text: str, semiring: Semiring | None = None) -> Statement:
         if missing := next((i for i in output.indices if i not in known), None):
             raise ValueError(f"index {missing} of the output is in no tensor of {' '.join(map(str, product))}")
     return made
+
+
+def _tree(text: str) -> ast.AST:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise ValueError(f"{text!r} cannot be read: names are Python's, and conditions follow 'where'") from None
 
 
 def _node(tree: ast.AST) -> Node:

@@ -196,8 +196,9 @@ class Tensor:
 
         if self.format in (CSR, CSC):
             make = scipy.sparse.csr_matrix if self.format == CSR else scipy.sparse.csc_matrix
-            data = self.arrays[1]
-            return make((self.values, _signed(data["crd"]), data["pos"]), shape=self.shape)
+            pos, crd = self.arrays[1]["pos"], _signed(self.arrays[1]["crd"])
+            low, high = int(pos[0]), int(pos[-1])
+            return make((self.values[low:high], crd[low:high], pos - low if low else pos), shape=self.shape)
         (row, col), values = self.coordinates()
         whole = scipy.sparse.coo_matrix((values, (row, col)), shape=self.shape)
         return whole if self.format == COO else whole.tocsr()

@@ -91,6 +91,7 @@ def test_other_semirings() -> None:
         ("Z[i, j] = A[i, j] + O[i, j]", None, "has levels that cannot be merged; repack it with to"),
         ("Z[i, j] = A[i, j]", COO, "the levels of an output are dense or compressed, not COO"),
         ("Z[i, j] = A[i, j]", Format((Compressed(), Dense()), (0, 1)), "dense levels, then compressed ones"),
+        ("Z[i] = A[i]", None, "has 1 indices, its format 2"),
         ("Z[i, j] = D[i, j]", None, "a sparse output needs a sparse operand"),
         ("Z[i, j] = (A[i, j] + D[i, j]) // D[i, j]", None, "inside of another operator .* lacks entries"),
         ("Z[i, j] = min(A[i, j] - B[i, j], D[i, j])", None, "inside of another operator .* lacks entries"),
@@ -137,3 +138,10 @@ def test_coordinates_past_32_bits_are_refused() -> None:
     wide = Tensor(CSR, (1, 2**33), arrays, np.ones(1))
     with pytest.raises(ValueError, match="more coordinates than 32 bits count"):
         assemble(parse("Z[i, j] = A[i, j] + B[i, j]"), A=wide, B=wide)
+
+
+def test_dense_operands_have_the_shape() -> None:
+    with pytest.raises(ValueError, match=r"d\[i\] has the shape \(2,\), A has \(3,\) there"):
+        assemble(parse("Z[i, j] = A[i, j] * d[i]"), A=tensor(np.eye(3, 2), CSR), d=np.ones(2))
+    with pytest.raises(TypeError, match="not a statement: make one with parse"):
+        assemble("Z[i, j] = A[i, j]")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from cases import arrays, tensor
 from headway.kernels.space import (
     COO,
@@ -17,13 +18,15 @@ from headway.kernels.space import (
     Dense,
     Format,
     Tensor,
+    autoschedule,
+    explain,
     interpret,
     kernel,
     parse,
     schedule,
     tune,
 )
-from headway.kernels.tensor import evaluate
+from headway.kernels.tensor import evaluate, sddmm
 
 SPMV = schedule("y[i] = A[i, j] * x[j]", A=CSR)
 BLOCKS = SPMV.fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 8)
@@ -226,3 +229,64 @@ def test_nothing_is_ignored() -> None:
         schedule("C[i, j] = A[i, j] * x[j]", A=CSR, C=CSR)
     with pytest.raises(ValueError, match="x is masked"):
         kernel(SPMV)(A=a, x=np.ma.masked_array(x, [True, False, False]))
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (None, "x is NoneType, not an array or a Tensor"),
+        ([1.0, 2.0, 3.0], "x is list, not an array or a Tensor"),
+        (scipy.sparse.eye(3).tocsr(), "x is a matrix of SciPy: pass Tensor.from_scipy"),
+        (np.ones(3, object), "x: arrays of object are not compiled"),
+        (np.ones(3, "U1"), "x: arrays of <U1 are not compiled"),
+        (np.ones(3, np.float16), "x: arrays of float16 are not compiled"),
+        (np.ones(3, np.longdouble), "x: arrays of .*128 are not compiled"),
+        (np.ones(3, ">f8"), "x: arrays of >f8 are not compiled"),
+    ],
+)
+def test_operands_are_arrays(x: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kernel(SPMV)(A=tensor(np.eye(3), CSR), x=x)
+
+
+def test_output_is_an_array() -> None:
+    with pytest.raises(ValueError, match="out is list, not an array"):
+        kernel(SPMV)(A=tensor(np.eye(3), CSR), x=np.ones(3), out=[0.0, 0.0, 0.0])
+
+
+def test_complex_numbers() -> None:
+    a, x = tensor(np.eye(3), CSR), np.ones(3, complex)
+    with pytest.raises(ValueError, match="atomic is not for complex numbers"):
+        kernel(BLOCKS.parallelize("b", "threads", "atomic"))(A=a, x=x)
+    with pytest.raises(ValueError, match="min-plus is for numbers with an order, not complex128"):
+        kernel(schedule("y[i] = A[i, j] + x[j]", semiring=MIN_PLUS, A=CSR))(A=a, x=x)
+
+
+def test_text_is_no_schedule() -> None:
+    for function in (kernel, explain, autoschedule, tune):
+        with pytest.raises(TypeError, match=r"not a schedule: make one with schedule\(text"):
+            function("y[i] = A[i, j]")  # type: ignore[operator]
+    with pytest.raises(ValueError, match="repeats is at least 1, not 0"):
+        tune(SPMV, repeats=0)
+
+
+def test_shown_as_its_schedule() -> None:
+    assert repr(kernel(SPMV)) == 'kernel(schedule("y[i] = A[i, j] * x[j]", A=CSR))'
+
+
+def test_dense_statements() -> None:
+    f, v = np.arange(6.0).reshape(2, 3), np.ones(2)
+    assert evaluate("y[j] = F[i, j]", F=f).tolist() == [3, 5, 7]
+    assert evaluate("y[i] = v[i] * F[i, j]", F=f, v=v).tolist() == [3, 12]
+    assert evaluate("s = v[i]", v=v) == 2
+
+
+def test_output_along_a_pattern() -> None:
+    a, u, v = tensor(np.eye(3), CSR), np.ones((3, 2)), np.ones((2, 3))
+    made = sddmm(a, u, v)
+    assert sddmm(a, 2 * u, v, out=made) is made
+    assert made.values.tolist() == [4, 4, 4]
+    with pytest.raises(ValueError, match="out has 2 values"):
+        sddmm(a, u, v, out=tensor(np.diag([1.0, 0, 1]), CSR))
+    with pytest.raises(ValueError, match="out is an array, not Tensor"):
+        kernel(SPMV)(A=a, x=np.ones(3), out=made)

@@ -236,3 +236,15 @@ def test_blocks_are_counted_in_31_bits(size: int) -> None:
     for step in (SPMV.split, SPMV.divide):
         with pytest.raises(ScheduleError, match="it must be at least 1, whole and below"):
             step("i", "a", "b", size)
+
+
+def test_names_of_the_output_are_taken() -> None:
+    for name in ("y", "y_val"):
+        for step in (lambda n: SPMV.split("i", n, "b", 4), lambda n: SPMV.pos("j", n, "A")):
+            with pytest.raises(ScheduleError, match=f"{name} is taken"):
+                step(name)
+    with pytest.raises(ScheduleError, match="it is no plain identifier"):
+        SPMV.split("i", "ä", "b", 4)
+    made = schedule("Y[i, k] = A[i, j] * B[j, k] * c[j, k]", A=CSR)
+    with pytest.raises(ScheduleError, match="Y is taken"):
+        made.precompute("A[i, j] * B[j, k]", "k", "Y")

@@ -48,6 +48,8 @@ def test_semirings() -> None:
         ("y[i] = A[i + 1]", "an index is a name"),
         ("y[i] = f(A[i])", "is not part of the notation"),
         ("y[i] = A[i] ** 2", "is not part of the notation"),
+        ("y[i] = A[i, j] where", "cannot be read: names are Python's, and conditions follow 'where'"),
+        ("y[i] = A[i, in]", "cannot be read"),
         ("y[i] = A[j]", "index i of the output is in no tensor"),
         ("y[i] = A[i, j] + B[j]", "index i of the output is in no tensor of B"),
         ("y[i] += A[i, j] * y[j]", "y is read and written: only min-plus and or-and may, accumulating"),
@@ -88,3 +90,8 @@ def test_squares_of_sums_over_some_indices_are_refused() -> None:
 def test_products_of_sums_over_the_same_indices() -> None:
     assert len(parse("y[i] = (A[i, j] + a * B[i, j]) * (x[j] + z[j])").products) == 4
     assert len(parse("y[i] = d[i] * (A[i, j] * x[j] - b[i])").products) == 2
+
+
+def test_spaces_do_not_matter() -> None:
+    assert parse("C[i,j]=A[i,j]*x[j]").products == parse("C[i, j] = A[i, j] * x[j]").products
+    assert parse("d[v]min=d[u]+A[u,v]").semiring is MIN_PLUS

@@ -151,3 +151,9 @@ def test_formats_are_checked() -> None:
 def test_what_fills_the_gaps() -> None:
     made = Tensor.from_coordinates(([0], [1]), [3.0], (1, 2), CSR)
     assert made.to_dense(np.inf).tolist() == [[np.inf, 3]]
+
+
+def test_part_of_an_array_to_scipy() -> None:
+    arrays = ({"n": 2}, {"pos": np.array([1, 2, 3]), "crd": np.array([9, 1, 0], np.uint32)})
+    made = Tensor(CSR, (2, 2), arrays, np.array([9.0, 3.0, 4.0]))
+    assert made.to_scipy().toarray().tolist() == [[0, 3], [4, 0]]
