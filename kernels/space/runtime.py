@@ -11,17 +11,9 @@ from numba.extending import intrinsic
 
 from .. import warp
 from ..jit import njit
+from ..levels import seek
 
-
-def lower(keys, low, high, key):
-    """First position in [low, high) whose key is at or after `key`, else `high`; keys ascend."""
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+lower: Any = seek.py_func
 
 
 def upper(keys, low, high, key):

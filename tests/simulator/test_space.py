@@ -45,7 +45,7 @@ def test_earliest_arrival(how: str) -> None:
     """One round from vertices that nothing in the same round reaches."""
     rng = np.random.default_rng(1)
     rows = [(int(u), 5 + int(v), int(t), 300) for u, v, t in rng.integers(0, (5, 5, 7200), (60, 3))]
-    store = of_cluster_ap(connections_store(rows, 10).cluster_ap)
+    store = of_cluster_ap(connections_store(rows, 10))
     labels = np.full(10, NEVER, np.int32)
     labels[:5] = 1800
     given = {"S": store, "active": labels < NEVER, "width": 3600}

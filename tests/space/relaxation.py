@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import numpy as np
+from headway.kernels.hierarchy import FORMATS, hierarchy
 from headway.kernels.space import (
     Compressed,
     Dense,
     Format,
-    Progression,
     Schedule,
     Tensor,
     Window,
     schedule,
     shuffle,
 )
-from headway.storage.cluster_ap import ClusterAp
+from headway.storage.store import Store
 
-# vertex > edge > connection type (its coordinate is the duration) > cluster > progression.
-CLUSTER_AP = Format((Dense(), Compressed(), Compressed(), Compressed(), Progression()), (0, 1, 2, 3, 4))
 RELAX = schedule(
     "arrival[v] min= t + l where active[u] and S[u, v, l, c, t] and c >= arrival[u] // width and t >= arrival[u]",
-    S=CLUSTER_AP,
+    S=FORMATS["clusters"],
 )
 WINDOWS = Format((Dense(), Window(), Compressed()), (0, 1, 2))
 WINDOWED = schedule("H[i, k] += A[i, w, j] * X[j, k] where t0 <= w < t1", A=WINDOWS)
 
 
-def of_cluster_ap(graph: ClusterAp) -> Tensor:
-    """The arrays of a store, as they lie."""
-    vertices = len(graph.vertex_edge) - 1
-    arrays = (
-        {"n": vertices},
-        {"pos": graph.vertex_edge, "crd": graph.edge_to},
-        {"pos": graph.edge_type, "crd": graph.duration.view(np.uint32)},
-        {"pos": graph.type_cluster, "crd": graph.cluster_number},
-        {"pos": graph.cluster_first, "start": graph.start, "end": graph.end, "step": graph.step},
-    )
-    return Tensor(CLUSTER_AP, (vertices, vertices, 2**31, 2**16, 2**31), arrays, None)
+def of_cluster_ap(store: Store) -> Tensor:
+    """The connections of a store, as they lie."""
+    return hierarchy(store.cluster_ap, store.connections, "clusters")["S"]
 
 
 def fused(made: Schedule, *loops: str) -> Schedule:

@@ -64,7 +64,7 @@ def test_ptx(how: str, no_device: None) -> None:
 
 @pytest.mark.parametrize("how", CUDA)
 def test_earliest_arrival(how: str, no_device: None) -> None:
-    store = of_cluster_ap(connections_store([(0, 1, 100, 60), (1, 2, 200, 60)], 3).cluster_ap)
+    store = of_cluster_ap(connections_store([(0, 1, 100, 60), (1, 2, 200, 60)], 3))
     labels = np.zeros(3, np.int32)
     text = ptx(CUDA[how], labels, S=store, active=labels == 0, width=3600)
     assert ".target sm_90" in text

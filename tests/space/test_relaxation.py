@@ -27,7 +27,7 @@ def test_earliest_arrival(how: str) -> None:
             (*rng.integers(0, vertices, 2).tolist(), int(rng.integers(0, 4 * 3600)), 300 * int(rng.integers(1, 5)))
             for _ in range(count)
         ]
-        store = of_cluster_ap(connections_store(rows, vertices).cluster_ap)
+        store = of_cluster_ap(connections_store(rows, vertices))
         rows = sorted(((u, v, t, lasts) for (u, v, lasts, _, t), _ in _entries(store)), key=lambda row: row[2])
         labels = np.full(vertices, NEVER, np.int32)
         labels[rows[0][0]] = max(0, rows[0][2] - 3600)
@@ -74,6 +74,6 @@ def test_bounds_that_are_no_ticks() -> None:
 
 
 def test_times_are_whole_numbers() -> None:
-    store = of_cluster_ap(connections_store([(0, 1, 100, 60)], 2).cluster_ap)
+    store = of_cluster_ap(connections_store([(0, 1, 100, 60)], 2))
     with pytest.raises(ValueError, match="arrival: times are whole numbers"):
         kernel(RELAX)(out=np.zeros(2), S=store, active=np.ones(2, bool), width=3600)
