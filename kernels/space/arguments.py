@@ -85,6 +85,9 @@ def dtype_of(statement: Statement, operands: dict[str, Any]) -> np.dtype:
     known |= {name: operands[name] or type(operands[name])(1) for name in statement.scalars}  # no division by 0
     arrays = {name: values_of(operands[name]) for name in statement.operands}
     known |= {name: np.empty(0, array.dtype) for name, array in arrays.items() if array is not None}
+    read = (a.tensor for product in statement.products for node in product for a in accesses(node))
+    if bare := next((name for name in read if arrays[name] is None), None):
+        raise ValueError(f"{statement.text}: {bare} has no values, it can only be a condition")
 
     def text(leaf: Any) -> str:
         return leaf.tensor if isinstance(leaf, Access) else str(leaf)
@@ -92,12 +95,14 @@ def dtype_of(statement: Statement, operands: dict[str, Any]) -> np.dtype:
     found = []
     for product in statement.products:
         factors = [f"({render(node, text)})" for node in product]
-        if statement.semiring is OR_AND and any(np.result_type(eval(one, known)) != np.bool_ for one in factors):
-            raise ValueError(f"{statement.text}: {OR_AND.name} is for truth values; convert with astype(bool)")
         try:
+            if statement.semiring is OR_AND and any(np.result_type(eval(one, known)) != np.bool_ for one in factors):
+                raise ValueError(f"{statement.text}: {OR_AND.name} is for truth values; convert with astype(bool)")
             found.append(np.result_type(eval(f" {statement.semiring.product} ".join(factors), known)))
         except OverflowError as error:
             raise ValueError(f"{statement.text}: {error}; convert the operand to a wider type, with a sign") from None
+        except TypeError:
+            raise ValueError(f"{statement.text}: & and | are for truth values and whole numbers") from None
     dtype = np.result_type(*found)
     return np.dtype(np.int64) if dtype.kind == "b" and statement.semiring is PLUS_TIMES else dtype
 

@@ -122,7 +122,7 @@ def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None
     if "crd" not in level.arrays:
         return Run(low, high, None)
     crd = data["crd"]
-    if crd.dtype.kind not in "iu" or crd.dtype == np.uint64:
+    if crd.dtype.kind not in "iu" or crd.dtype == np.uint64 or not crd.dtype.isnative:
         raise ValueError(f"{what}: coordinates are uint32, narrower, or int64, not {crd.dtype}")
     used = crd[low:high]
     module = array_module(crd)

@@ -198,6 +198,8 @@ def parse(text: str, semiring: Semiring | None = None) -> Statement:
     read = {a for node in made._nodes() for a in accesses(node)}
     if repeated := next((a for a in read if len(set(a.indices)) < len(a.indices)), None):
         raise ValueError(f"{repeated} repeats an index: take the diagonal first")
+    if twice := {*made.indices} & {tensor, *made.operands}:
+        raise ValueError(f"{min(twice)} is the name of an index and of a tensor")
     if tensor in made.operands and not (ring.idempotent and made.accumulate):
         raise ValueError(f"{tensor} is read and written: only {MIN_PLUS.name} and {OR_AND.name} may, accumulating")
     for product in products:

@@ -90,8 +90,10 @@ class Tensor:
         given, values = [np.asarray(one) for one in coordinates], _plain(values)
         if not len(given) == len(shape) == len(form.levels):
             raise ValueError(f"{len(given)} coordinates for the shape {tuple(shape)} and {len(form.levels)} levels")
+        if values.ndim != 1:
+            raise ValueError(f"values have {values.ndim} dimensions, not one")
         for number, (column, size, mode) in enumerate(zip(given, shape, form.modes, strict=True)):
-            if column.shape != (len(values),) or values.ndim != 1:
+            if column.shape != (len(values),):
                 raise ValueError(f"dimension {number}: {column.shape} coordinates for {values.shape} values")
             if column.dtype.kind not in "iu" and len(column):
                 raise ValueError(f"dimension {number}: coordinates are whole numbers, not {column.dtype}")

@@ -217,6 +217,11 @@ def test_or_and_takes_truth_values() -> None:
             kernel(made)(A=tensor(2 * np.eye(3, dtype=dtype), CSR), x=np.ones(3, bool))
 
 
+def test_bits_of_floats_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"& and \| are for truth values and whole numbers"):
+        evaluate("s = u[i] & u[i]", u=np.ones(3))
+
+
 def test_nothing_is_ignored() -> None:
     a, x = tensor(np.eye(3), CSR), np.ones(3)
     with pytest.raises(ValueError, match="target 'gpu' is none of cpu, cuda"):
@@ -247,6 +252,12 @@ def test_nothing_is_ignored() -> None:
 def test_operands_are_arrays(x: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         kernel(SPMV)(A=tensor(np.eye(3), CSR), x=x)
+
+
+def test_tensors_without_values_are_conditions() -> None:
+    a = tensor(np.eye(3), CSR)
+    with pytest.raises(ValueError, match="A has no values, it can only be a condition"):
+        kernel(SPMV)(A=Tensor(CSR, a.shape, a.arrays, None), x=np.ones(3))
 
 
 def test_output_is_an_array() -> None:

@@ -50,6 +50,7 @@ def test_semirings() -> None:
         ("y[i] = A[i] ** 2", "is not part of the notation"),
         ("y[i] = A[i, j] where", "cannot be read: names are Python's, and conditions follow 'where'"),
         ("y[i] = A[i, in]", "cannot be read"),
+        ("y[i] = A[i, x] * x[x]", "x is the name of an index and of a tensor"),
         ("y[i] = A[j]", "index i of the output is in no tensor"),
         ("y[i] = A[i, j] + B[j]", "index i of the output is in no tensor of B"),
         ("y[i] += A[i, j] * y[j]", "y is read and written: only min-plus and or-and may, accumulating"),

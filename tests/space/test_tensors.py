@@ -129,6 +129,8 @@ def test_formats_compare() -> None:
 def test_coordinates_are_checked(coordinates: list, shape: tuple[int, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Tensor.from_coordinates(coordinates, [1.0, 2.0], shape, CSR)
+    with pytest.raises(ValueError, match="values have 0 dimensions"):
+        Tensor.from_coordinates([[0], [0]], 1.0, (1, 1), CSR)
     with pytest.raises(ValueError, match="values are masked"):
         Tensor.from_coordinates([[0], [0]], np.ma.masked_array([1.0], [True]), (1, 1), CSR)
 
