@@ -75,6 +75,10 @@ import headway as hw
 from headway.pipeline.cli import main
 from headway.pipeline.device import open_engine
 import headway.pipeline.query
+import numpy as np, scipy.sparse
+from headway.kernels.space import Tensor
+from headway.kernels.tensor import spmv
+spmv(Tensor.from_scipy(scipy.sparse.csr_matrix(np.eye(2))), np.ones(2))
 found = [name for name in sys.modules if name.split(".")[0] in ("cuda", "cudf", "cupy") or "numba.cuda" in name]
 print(found)
 """

@@ -10,9 +10,7 @@ from typing import Any, cast
 
 import numba
 import numpy as np
-from numba import cuda
 
-from .. import warp
 from . import runtime
 from .arguments import arguments, check, parameters, patterned, shape_of, values_of
 from .cpu import CpuText
@@ -94,6 +92,8 @@ class Kernel:
         """What a call does with its arrays."""
         function, onto = compiled(self, given[name].dtype), self.schedule.tag(next(iter(self.schedule.loops), ""))
         if self.schedule.cuda:
+            from numba import cuda
+
             host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
             function = function[max(1, min(self._iterations(host), 2**31 - 1)), self._block()]
             # Here, once: for an array of another library Numba waits until its stream is done.
@@ -132,7 +132,7 @@ class Kernel:
     def _block(self) -> int:
         """Threads of a block: as many as its loops have iterations, as far as that is known and fits."""
         tags = {onto: loop for loop, onto, _ in self.schedule.tags}
-        lanes = min(self.lanes, warp.WIDTH) if "lane" in tags else 1
+        lanes = _lanes(self) if "lane" in tags else 1
         if "thread" in tags:
             staged = any(race.kind == "staged" for _, _, race in self.schedule.tags)
             return min(_extent(self.schedule, tags["thread"]), THREADS_OF_BLOCK if staged else 1024)
@@ -195,15 +195,26 @@ def compiled(kernel: Kernel, dtype: np.dtype) -> Any:
     constants = {
         "zero": schedule.statement.semiring.zero(dtype),
         "dtype": dtype.type,
-        "LANES": min(kernel.lanes, warp.WIDTH),
+        "LANES": _lanes(kernel) if schedule.cuda else 1,
     }
-    function = load(kernel.source, **constants, **(runtime.GPU if schedule.cuda else runtime.CPU))["kernel"]
     if schedule.cuda:
-        return cuda.jit(function)
+        from numba import cuda
+
+        from . import device_runtime
+
+        return cuda.jit(load(kernel.source, **constants, **device_runtime.GPU)["kernel"])
+    function = load(kernel.source, **constants, **runtime.CPU)["kernel"]
     # Only where a vector adds up may sums be taken in another order.
     free = any(onto == "vector" and race.kind == "private" for _, onto, race in schedule.tags)
     fast = {"reassoc", "contract"} if free else {"contract"}
     return numba.njit(nogil=True, error_model="numpy", fastmath=fast)(function)
+
+
+def _lanes(kernel: Kernel) -> int:
+    """Lanes of a row, on the machine at hand."""
+    from .. import warp
+
+    return min(kernel.lanes, warp.WIDTH)
 
 
 def text_of(schedule: Schedule) -> CpuText:
@@ -234,6 +245,8 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype, where: Any) -> Any:
         return np.empty(shape, dtype)
     if type(where).__module__.startswith("cupy"):
         return array_module(where).empty(shape, dtype)
+    from numba import cuda
+
     return cuda.device_array(shape, dtype)
 
 
@@ -243,5 +256,9 @@ def _fill(array: Any, value: Any) -> Callable[[], Any] | None:
         return partial(np.copyto, array, value)
     if not array.size:
         return None
-    flat, fill = cuda.as_cuda_array(array).reshape(array.size), cast(Any, runtime.fill)
+    from numba import cuda
+
+    from . import device_runtime
+
+    flat, fill = cuda.as_cuda_array(array).reshape(array.size), cast(Any, device_runtime.fill)
     return partial(fill[min(array.size // THREADS_OF_BLOCK + 1, 2**16), THREADS_OF_BLOCK], flat, value)

@@ -12,7 +12,7 @@ import pytest
 from cases import MODULE, check
 from cuda_cases import operands, schedules
 from headway.kernels import warp
-from headway.kernels.space import Kernel, runtime
+from headway.kernels.space import Kernel, device_runtime, runtime
 from headway.kernels.space.source import load
 
 LANES = {how: made for how, made in schedules() if how.startswith(("row to", "segments", "columns over"))}
@@ -81,7 +81,10 @@ def lanes() -> Any:
     if warp.SIMULATED:
         pytest.skip("a warp is one thread here")
     found = Warp()
-    with patch.object(runtime, "cuda", found), patch.object(runtime, "lane_mask", runtime.lane_mask.py_func):
+    with (
+        patch.object(device_runtime, "cuda", found),
+        patch.object(device_runtime, "lane_mask", device_runtime.lane_mask.py_func),
+    ):
         yield found
 
 
@@ -90,8 +93,8 @@ def test_row_sums(lanes: Warp, width: int) -> None:
     found = np.zeros((2, 32), np.int64)
 
     def work(lane: int) -> None:
-        found[0, lane] = runtime.row_add.py_func(lane * lane, width)
-        found[1, lane] = runtime.row_min.py_func((lane * 7) % 32, width)
+        found[0, lane] = device_runtime.row_add.py_func(lane * lane, width)
+        found[1, lane] = device_runtime.row_min.py_func((lane * 7) % 32, width)
 
     lanes.run(32, work)
     squares, mixed = (np.array([f(lane) for lane in range(32)]) for f in (lambda n: n * n, lambda n: n * 7 % 32))
@@ -106,7 +109,7 @@ def test_segments(lanes: Warp, count: int, rows: int) -> None:
     row, value = np.sort(rng.integers(0, rows, count)), rng.integers(1, 100, count)
     found, adds = np.zeros(rows, np.int64), []
     lanes.atomic.add = lambda array, at, value: (adds.append(at), lanes.add(array, at, value))
-    lanes.run(count, lambda lane: runtime.segment_add.py_func(found, row[lane], row[lane], value[lane], count))
+    lanes.run(count, lambda lane: device_runtime.segment_add.py_func(found, row[lane], row[lane], value[lane], count))
     assert np.array_equal(found, np.bincount(row, value, rows))
     assert sorted(adds) == sorted(set(row.tolist()))
 
@@ -120,7 +123,7 @@ def test_search(lanes: Warp, size: int) -> None:
         low, high = np.sort(rng.integers(0, size + 1, 2)).tolist()
 
         def work(lane: int, low: int = low, high: int = high, key: int = key) -> None:
-            found[lane] = runtime.upper_together.py_func(keys, low, high, key)
+            found[lane] = device_runtime.upper_together.py_func(keys, low, high, key)
 
         lanes.run(32, work)
         assert (found == runtime.upper(keys, low, high, key)).all()
@@ -132,7 +135,7 @@ def test_kernels(lanes: Warp, how: str) -> None:
 
     def in_python(run: Kernel, dtype: np.dtype) -> Any:
         names = {name: getattr(runtime, name) for name in ("lower", "upper", "term")}
-        names |= {name: getattr(runtime, name).py_func for name in ("row_add", "segment_add", "upper_together")}
+        names |= {name: getattr(device_runtime, name).py_func for name in ("row_add", "segment_add", "upper_together")}
         zero = run.schedule.statement.semiring.zero(dtype)
         function = load(run.source, cuda=lanes, zero=zero, LANES=run.lanes, **names)["kernel"]
 

@@ -1,0 +1,98 @@
+"""What generated CUDA kernels call beside: sums over lanes, searches by a warp. Only they import CUDA's packages."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import cuda
+
+from .. import warp
+from .runtime import lower, term, upper
+
+
+@cuda.jit
+def fill(array, value):
+    """All entries of a device's array."""
+    for p in range(cuda.grid(1), array.size, cuda.gridsize(1)):
+        array[p] = value
+
+
+@warp.device
+def lane_mask(width):
+    """The lanes of this one's row."""
+    if width == 32:
+        return warp.ALL
+    return ((1 << width) - 1) << (cuda.threadIdx.x % 32 // width * width)
+
+
+@warp.device
+def row_add(value, width):
+    """Sum of `value` over the `width` lanes of a row."""
+    step = width >> 1
+    while step:
+        value += cuda.shfl_xor_sync(lane_mask(width), value, step)
+        step >>= 1
+    return value
+
+
+@warp.device
+def row_min(value, width):
+    step = width >> 1
+    while step:
+        value = min(value, cuda.shfl_xor_sync(lane_mask(width), value, step))
+        step >>= 1
+    return value
+
+
+@warp.device
+def row_or(value, width):
+    """Whether `value` holds in any lane of a row."""
+    if width == 1:
+        return value
+    return cuda.ballot_sync(lane_mask(width), value) & lane_mask(width) != 0
+
+
+@warp.device
+def segment_add(array, at, row, value, count):
+    """Add the values of `count` lanes to `array`: neighbours of one row are summed, the last one of them adds."""
+    lane = cuda.threadIdx.x % warp.WIDTH
+    active = warp.ALL if count >= warp.WIDTH else (1 << count) - 1
+    row = np.int64(row)
+    step = 1
+    while step < warp.WIDTH:
+        before, whose = cuda.shfl_up_sync(active, value, step), cuda.shfl_up_sync(active, row, step)
+        if lane >= step and whose == row:
+            value += before
+        step <<= 1
+    after = cuda.shfl_down_sync(active, row, 1) if warp.WIDTH > 1 else row  # by all lanes, also the last
+    if lane == warp.WIDTH - 1 or lane >= count - 1 or after != row:
+        cuda.atomic.add(array, at, value)
+
+
+alone = warp.device(upper)
+
+
+@warp.device
+def upper_together(keys, low, high, key):
+    """`upper` by all lanes of a warp: a 32nd of what is left remains after each look at the keys."""
+    if warp.WIDTH == 1:
+        return alone(keys, low, high, key)
+    lane = cuda.threadIdx.x % warp.WIDTH
+    while low < high:
+        step = (high - low + warp.WIDTH - 1) // warp.WIDTH
+        probe = low + (lane + 1) * step - 1
+        after = probe >= high
+        if not after:
+            after = keys[probe] > key
+        votes = cuda.ballot_sync(warp.ALL, after)
+        before = cuda.ffs(votes) - 1 if votes else warp.WIDTH
+        high = min(low + (before + 1) * step - 1, high)
+        low = min(low + before * step, high)
+    return low
+
+
+GPU = {
+    "lower": warp.device(lower), "upper": alone, "upper_together": upper_together, "term": warp.device(term),
+    "cuda": cuda,
+    "row_add": row_add, "row_min": row_min, "row_or": row_or,
+    "segment_add": segment_add, "int64": np.int64,
+}  # fmt: skip
