@@ -27,8 +27,10 @@ from .block import (
     COUNT,
     EPOCHS,
     FAR,
+    GATHERED,
     LEFT,
     LIMIT,
+    LISTS,
     LOST,
     OPEN,
     QUERY,
@@ -106,13 +108,13 @@ def make(shape: Shape):
         shared = cuda.shared.array(0, uint32)
         control, queue = shared[:CONTROL], shared[CONTROL:queue_end]
         # Of a warp: edges, times and heads of up to two for each lane; times and first edges of its vertices.
-        gathered = uint32(uint32(queue_end) + this_warp * uint32(8 * WIDTH))
-        mine = int64(cuda.blockIdx.x) * (int64(vertices) + 4 * int64(room) * words_of_entry)
-        kept = scratch[mine : mine + vertices]
-        lists = scratch[mine + vertices :]
+        gathered = uint32(uint32(queue_end) + this_warp * uint32(GATHERED * WIDTH))
+        at_block = int64(cuda.blockIdx.x) * (int64(vertices) + LISTS * int64(room) * words_of_entry)
+        kept = scratch[at_block : at_block + vertices]
+        lists = scratch[at_block + vertices :]
         if narrow:
             label_words = uint32(uint32(vertices + uint32(1)) >> uint32(1))
-            labels = shared[queue_end + 8 * size :]
+            labels = shared[queue_end + GATHERED * size :]
         else:
             label_words = vertices
             labels = kept

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from numba import uint32
-
 QUEUE = 1216  # vertices of a round and the next; more lie in device memory
-NOBODY = uint32(0xFFFFFFFF)
 EPOCH = 0xFFFE  # seconds of an epoch
+GATHERED = 8  # words of a thread in which warps gather work: two edges with time and head, and a vertex
+LISTS = 4  # two far lists, and of two rounds what the queue has no room for
 
 # Words of shared memory for what a block agrees on; registers are scarce.
 CONTROL = 18
@@ -44,8 +43,8 @@ def list_room(vertices: int) -> int:
 
 
 def gathered_words(threads: int) -> int:
-    """Words in which warps gather a round's work: for each thread two edges with time and head, and a vertex."""
-    return 8 * threads
+    """Words in which the warps of a block gather a round's work."""
+    return GATHERED * threads
 
 
 def shared_bytes(narrow: bool, vertices: int, threads: int) -> int:
@@ -56,4 +55,4 @@ def shared_bytes(narrow: bool, vertices: int, threads: int) -> int:
 
 def scratch_words(narrow: bool, vertices: int, room: int) -> int:
     """Device memory that a block needs, in words of 4 bytes, with lists of `room` entries."""
-    return vertices + 4 * room * (1 if narrow else 2)
+    return vertices + LISTS * room * (1 if narrow else 2)

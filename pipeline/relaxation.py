@@ -15,16 +15,15 @@ class Relaxation:
     """One query after another; a call may be made from many threads at once.
 
     A round relaxes what leaves the vertices whose labels fell in the round before (active and nextactive of the
-    paper, Section III).
+    paper).
     """
 
     def __init__(self, store: Store, algorithm: str) -> None:
         kind, make = relax.ALGORITHMS[algorithm]
         self._relax, self._walk = kernel(make(False)), kernel(relax.footpath())
-        self._operands = hierarchy(store.cluster_ap, store.connections, kind)
-        scalars = {"width": store.cluster_ap.width} if kind == "clusters" else {}
-        wanted = self._relax.schedule.statement.operands
-        self._operands = {name: one for name, one in self._operands.items() if name in wanted} | scalars
+        given = hierarchy(store.cluster_ap, store.connections, kind) | {"width": store.cluster_ap.width}
+        statement = self._relax.schedule.statement
+        self._operands = {name: given[name] for name in (*statement.operands, *statement.scalars) if name in given}
         self._paths = walking(store.timetable.footpaths) if len(store.timetable.footpaths.to) else None
         self._vertices = store.timetable.vertices
 

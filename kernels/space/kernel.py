@@ -130,13 +130,22 @@ class Kernel:
         return int(self.iterations(*host)) if self.iterations else 1
 
     def _block(self) -> int:
-        """Threads of a block: as many as its loops have iterations, as far as that is known and fits."""
+        """Threads of a block: as many as its loops have iterations, where that is known and fits.
+
+        Whole warps where loops stride by blocks of threads: what has no iteration does nothing, but searches along.
+        """
+        from .. import warp
+
         tags = {onto: loop for loop, onto, _ in self.schedule.tags}
         lanes = _lanes(self) if "lane" in tags else 1
         if "thread" in tags:
             staged = any(race.kind == "staged" for _, _, race in self.schedule.tags)
-            return min(_extent(self.schedule, tags["thread"]), THREADS_OF_BLOCK if staged else 1024)
-        return lanes * (min(_extent(self.schedule, tags["warp"]), 1024 // lanes) if "warp" in tags else 1)
+            threads = min(_extent(self.schedule, tags["thread"]), THREADS_OF_BLOCK if staged else 1024)
+        elif "warp" in tags:
+            threads = lanes * min(_extent(self.schedule, tags["warp"]), 1024 // lanes)
+        else:
+            return lanes
+        return -(-threads // warp.WIDTH) * warp.WIDTH
 
 
 def _extent(schedule: Schedule, loop: str) -> int:

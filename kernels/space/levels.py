@@ -41,8 +41,8 @@ class Level:
         """Coordinate at position `p`."""
         return f"{at('crd')}[{p}]"
 
-    def owner(self, at: Names, p: str, low: str, high: str) -> str:
-        """The parent, in [low, high), of position `p`."""
+    def owner(self, at: Names, p: str, low: str, high: str, search: str = "upper") -> str:
+        """The parent, in [low, high), of position `p`; `search` is the function that finds it where one must."""
         return p
 
     def seek(self, at: Names, low: str, high: str, key: str, after: bool = False) -> str:
@@ -67,7 +67,7 @@ class Dense(Level):
     def coord(self, at: Names, p: str) -> str:
         return f"{factor(p)} % {at('n')}"
 
-    def owner(self, at: Names, p: str, low: str, high: str) -> str:
+    def owner(self, at: Names, p: str, low: str, high: str, search: str = "upper") -> str:
         return f"{factor(p)} // {at('n')}"
 
     def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
@@ -84,8 +84,8 @@ class Compressed(Level):
     def first(self, at: Names, q: str) -> str:
         return f"{at('pos')}[{q}]"
 
-    def owner(self, at: Names, p: str, low: str, high: str) -> str:
-        return f"upper({at('pos')}, {low}, {high}, {p}) - 1"
+    def owner(self, at: Names, p: str, low: str, high: str, search: str = "upper") -> str:
+        return f"{search}({at('pos')}, {low}, {high}, {p}) - 1"
 
     def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
         return ((p, int(data["crd"][p])) for p in range(int(data["pos"][q]), int(data["pos"][q + 1])))

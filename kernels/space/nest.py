@@ -208,6 +208,6 @@ def renamed(node: Node, fresh: dict[str, str]) -> Node:
         case Guard():
             return replace(node, condition=text(node.condition), body=inside(node.body), other=inside(node.other))
         case Combine():
-            return replace(node, body=inside(node.body))
+            return replace(node, name=text(node.name), body=inside(node.body))
         case _:
             return node

@@ -38,7 +38,9 @@ class Owners(Sums):
         self.known.add(root)
 
     def narrow(self, loop: str) -> None:
-        """Where the positions of a CUDA block lie: its threads search only there."""
+        """Where the positions of a CUDA block lie: its threads search only there. Whole warps find it together."""
+        together = any(onto in ("thread", "warp") for _, onto, _ in self.s.tags)
+        search = "upper_together" if together else "upper"
         for p in self.positions():
             leaves = self.s.leaves(p.position)
             if loop not in leaves or leaves[-1] == loop:
@@ -56,10 +58,9 @@ class Owners(Sums):
                 level, at = self.level(p.tensor, number), self.names(p.tensor, number)
                 low, high = self.edges(p, number - 1)
                 name = self.position_name(p.tensor, number - 1)
-                first = level.owner(at, q_first, low, high)
-                last = level.owner(at, q_last, f"{name}_low", high)
-                ends = [text.replace("upper(", "upper_together(") for text in (first, last.removesuffix(" - 1"))]
-                self.body += [Line(f"{name}_low", ends[0]), Line(f"{name}_high", ends[1])]
+                first = level.owner(at, q_first, low, high, search)
+                last = level.owner(at, q_last, f"{name}_low", high, search)
+                self.body += [Line(f"{name}_low", first), Line(f"{name}_high", last.removesuffix(" - 1"))]
                 self.low_high[name] = f"{name}_low", f"{name}_high"
                 q_first, q_last = f"{name}_low", f"{name}_high - 1"
 

@@ -12,7 +12,7 @@ from cases import MODULE, check
 from conftest import connections_store
 from cuda_cases import operands, schedules
 from headway.cluster.devices import cuda_device
-from headway.kernels.space import Kernel, Schedule, Tensor, kernel
+from headway.kernels.space import CSR, Kernel, Schedule, Tensor, kernel, schedule, shuffle
 from relaxation import CUDA, WINDOWED_CUDA, WINDOWS, of_cluster_ap
 
 SCHEDULES = dict(schedules())
@@ -82,3 +82,31 @@ def test_windowed_sum(how: str, no_device: None) -> None:
 def test_on_a_device(how: str) -> None:
     given, shape = operands(SCHEDULES[how])
     check(SCHEDULES[how], given, shape)
+
+
+@pytest.mark.parametrize("how", SCHEDULES)
+def test_blocks_are_whole_warps(how: str) -> None:
+    """All lanes of a warp search together, so none may be missing."""
+    run = kernel(SCHEDULES[how])
+    assert run._block() % 32 == 0 or "upper_together" not in run.source
+
+
+def test_block_of_less_than_a_warp() -> None:
+    made = schedule("y[i] = A[i, j] * x[j]", A=CSR).split("i", "b", "t", 24)
+    assert kernel(made.parallelize("b", "block").parallelize("t", "thread"))._block() == 32
+    made = schedule("y[i] = A[i, j] * x[j]", A=CSR).split("i", "b", "w", 3).parallelize("b", "block")
+    assert kernel(made.parallelize("w", "warp").parallelize("j", "lane", shuffle(4)))._block() == 32
+    made = schedule("y[i] = A[i, j] * x[j]", A=CSR).fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 8)
+    alone = kernel(made.parallelize("b", "block", "atomic"))  # nothing divides the work of a block
+    assert alone._block() == 1
+    assert "upper_together" not in alone.source
+
+
+def test_sums_over_lanes_in_a_loop_that_is_written_out() -> None:
+    """Each copy has a sum of its own."""
+    made = schedule("y[i] = A[i, j] * x[j]", A=CSR).split("i", "r", "s", 2).unroll("s")
+    given, shape = operands(made := made.parallelize("j", "lane", shuffle(8)))
+    source = kernel(made).source
+    assert "acc_0 = row_add(acc_0, LANES)" in source
+    assert "acc_1 = row_add(acc_1, LANES)" in source
+    check(made, given, shape, plain=True)
