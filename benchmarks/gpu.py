@@ -30,6 +30,7 @@ from numba import cuda
 ARRIVALS, REACH = Answer("arrivals"), Answer("reach", np.array([900, 1800, 2700, 3600], np.int32))
 REPEATS = 5
 OUTPUT = 2**34  # bytes of arrivals that are kept in device memory at once
+BATCH = 10_000_000  # queries from Parquet to Parquet
 
 
 def random_queries(store: Store, count: int, seed: int) -> Queries:
@@ -89,7 +90,7 @@ def measure(place: Path, count: int, checked: int, work: Path) -> dict:
     free = device_memory_free()
     gpu, scan, fast = GpuEngine(store), CpuEngine(store, "connection-scan"), CpuEngine(store)
     taken = free - device_memory_free()
-    in_batch, count = 64 * count, min(count, OUTPUT // (4 * len(store.timetable.places.table)))
+    count = min(count, OUTPUT // (4 * len(store.timetable.places.table)))
     few, many = random_queries(store, checked, 0), random_queries(store, count, 1)
     for asked in (ARRIVALS, Answer("od"), REACH):
         for got, expected in zip(found(gpu, few, asked), found(scan, few, asked), strict=True):
@@ -121,7 +122,7 @@ def measure(place: Path, count: int, checked: int, work: Path) -> dict:
         "device memory of the store, MiB": round(taken / 2**20),
     }
     queries = work / "queries.parquet"
-    write_queries(store, in_batch, queries)
+    write_queries(store, BATCH, queries)
     results["reach, Parquet to Parquet"] = batch(place, queries, work / "a", "--answer", "reach", "--device", "cuda")
     return results
 

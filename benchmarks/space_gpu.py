@@ -83,7 +83,7 @@ def milliseconds(cp: Any, run: Run) -> float:
 
 def checked(cp: Any, got: Any, expected: Any, what: str) -> None:
     """Equal but for rounding, or an error that says what differs."""
-    got, expected = cp.asarray(got), cp.asarray(expected)
+    got, expected = cp.asarray(got).reshape(expected.shape), cp.asarray(expected)
     scale = float(cp.abs(expected).max()) or 1.0
     if float(cp.abs(got - expected).max()) > scale * (1e-4 if expected.dtype == np.float32 else 1e-10):
         raise AssertionError(f"{what} differs")
@@ -136,26 +136,52 @@ def of_bandwidth(cp: Any, copy: float, dtype: Any, nonzeros: int, rank: int) -> 
     def dense(*shape: int) -> Any:
         return cp.random.RandomState(1).rand(*shape).astype(dtype)
 
+    u, v = dense(rows, rank), dense(rows, rank)
     b, c, x = dense(rows // 64 + 1, rank), dense(64, rank), dense(64)
     fibers = len(cube.arrays[1]["crd"])
     stored = sum(array.nbytes for data in cube.arrays for array in data.values())
+    value, fiber = cp.asarray(cube.values), cp.asarray(np.repeat(np.arange(fibers), np.diff(cube.arrays[2]["pos"])))
+    i, j, k = (cp.asarray(index) for index in deep)
     jobs = {
-        "SDDMM": ("D[i, j] = A[i, j] * B[i, k] * C[k, j]", {"A": flat, "B": dense(rows, rank), "C": dense(rank, rows)},
-                  "A", len(cells) * (4 + 2 * size + rank * size) + rows * rank * size),
+        "SDDMM": ("D[i, j] = A[i, j] * B[i, k] * C[j, k]", {"A": flat, "B": u, "C": v}, "A",
+                  len(cells) * (4 + 2 * size + rank * size) + rows * rank * size,
+                  lambda: value * (u[i] * v[cp.asarray(plane[1])]).sum(1)),
         "MTTKRP": ("Y[i, r] = A[i, j, k] * B[j, r] * C[k, r]", {"A": cube, "B": b, "C": c}, None,
-                   stored + cube.values.nbytes + fibers * rank * size + rows * rank * size),
-        "TTV": ("Y[i, j] = A[i, j, k] * x[k]", {"A": cube, "x": x}, "A", stored + cube.values.nbytes + fibers * size),
+                   stored + cube.values.nbytes + fibers * rank * size + rows * rank * size,
+                   lambda: summed(cp, i, rows, value[:, None] * b[j] * c[k])),
+        "TTV": ("Y[i, j] = A[i, j, k] * x[k]", {"A": cube, "x": x}, "A", stored + cube.values.nbytes + fibers * size,
+                lambda: summed(cp, fiber, fibers, value * x[k])),
         "TTM": ("Y[i, j, r] = A[i, j, k] * C[k, r]", {"A": cube, "C": c}, "A",
-                stored + cube.values.nbytes + fibers * rank * size),
+                stored + cube.values.nbytes + fibers * rank * size,
+                lambda: summed(cp, fiber, fibers, value[:, None] * c[k])),
     }  # fmt: skip
     found: dict[str, Any] = {}
-    for name, (text, operands, pattern, moved) in jobs.items():
+    for name, (text, operands, pattern, moved, expected) in jobs.items():
         formats = {key: one.format for key, one in operands.items() if isinstance(one, Tensor)}
-        made = autoschedule(schedule(text, pattern=pattern, **formats), "cuda", rows_of(operands["A"]))
+        base = schedule(text, pattern=pattern, **formats)
         there = {key: one.to_device() if isinstance(one, Tensor) else one for key, one in operands.items()}
-        ms = milliseconds(cp, kernel(made).prepared(**there))
-        share = moved / (ms / 1e3) / 1e9 / copy
-        found[name] = {"ms": round(ms, 4), "share of copy bandwidth": round(share, 3), "schedule": made.code}
+        for title, made in (
+            ("chosen", autoschedule(base, "cuda", rows_of(operands["A"]))),
+            ("tuned", tune(base, "cuda", **there).schedule),
+        ):
+            run = kernel(made).prepared(**there)
+            got = run()
+            checked(cp, got.values if isinstance(got, Tensor) else got, expected().ravel(), f"{name}, {title}")
+            ms = milliseconds(cp, run)
+            found[f"{name}, {title}"] = {
+                "ms": round(ms, 4),
+                "share of copy bandwidth": round(moved / (ms / 1e3) / 1e9 / copy, 3),
+                "schedule": made.code,
+            }
+    return found
+
+
+def summed(cp: Any, place: Any, count: int, values: Any) -> Any:
+    """Rows of values added up where they belong, by CuPy."""
+    import cupyx  # pyright: ignore[reportMissingImports]
+
+    found = cp.zeros((count, *values.shape[1:]), values.dtype)
+    cupyx.scatter_add(found, place, values)
     return found
 
 

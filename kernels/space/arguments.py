@@ -8,7 +8,7 @@ import numpy as np
 
 from .levels import Dense
 from .lower import Nest
-from .nest import texts, words
+from .nest import Put, texts, words
 from .schedule import Schedule
 from .statement import OR_AND, PLUS_TIMES, Access, Statement, accesses, names, render
 from .tensors import Format, Tensor
@@ -29,9 +29,14 @@ def parameters(schedule: Schedule, nest: Nest) -> tuple[str, ...]:
     found += [*(f"n_{index}" for index in statement.indices), *statement.scalars]
     found.append(f"{statement.output.tensor}_val" if schedule.pattern else statement.output.tensor)
     found += ["aside", "aside_row"]
-    read = set[str]().union(*map(words, [*texts([*nest.setup, *nest.body]), nest.parallel]))
+    read = set[str]().union(*map(words, [*texts([*nest.setup, *nest.body, *nest.starts]), nest.parallel]))
     first = ["first", "last"] if any(onto == "threads" for _, onto, _ in schedule.tags) else []
-    return tuple(first + [name for name in dict.fromkeys(found) if name in read])
+    return tuple(first + [name for name in dict.fromkeys(found) if name in read] + starts_of(nest))
+
+
+def starts_of(nest: Nest) -> list[str]:
+    """The arrays that say where blocks begin."""
+    return [node.target.partition("[")[0] for node in nest.starts if isinstance(node, Put)]
 
 
 def arguments(schedule: Schedule, operands: dict[str, Any], out: Any) -> dict[str, Any]:

@@ -8,9 +8,12 @@ CPU   1. The innermost loop is dense and follows the output (SpMM, MTTKRP): posi
       3. Threads take blocks of the outermost loop. Where its iterations share entries of the output, or where one row
          holds more than an eighth of what a thread does: blocks of nonzeros, with the rows at their edges carried;
          where rows have no order (CSC): private copies of an output that is small beside A, else atomics.
-CUDA  1. A dense loop that follows the output runs over lanes, a warp to a row.
-      2. Without one: a row to 2, 4, ..., 32 lanes, about as many as it has nonzeros; under 2 a row to a thread.
-      3. Where a row is 64 times as long as the mean, or rows share entries: blocks of nonzeros, atomics at the edges.
+CUDA  1. A dense loop that follows the output (SpMM) runs over lanes, four of its iterations to one; a warp takes 256
+         nonzeros, row by row, with atomics for the first and the last. Without such rows: a row to a warp.
+      2. The output has the pattern of A, and a dense loop adds up (SDDMM): a nonzero to eight lanes.
+      3. Sums of rows (SpMV): blocks of 2048 nonzeros with their products in shared memory, atomics at their edges.
+      4. Else a row to 2, 4, ..., 32 lanes, about as many as it has nonzeros; under 2 a row to a thread; where rows
+         share entries, blocks of nonzeros with atomics.
 """
 
 from __future__ import annotations
@@ -74,11 +77,11 @@ def autoschedule(base: Schedule, target: str = "cpu", rows: Rows | None = None) 
 def _makers(base: Schedule, target: str, rows: Rows | None) -> Iterator[Callable[[], Schedule]]:
     share = 8 * numba.get_num_threads()
     if target == "cuda":
-        skewed = rows is not None and rows.longest > 64 * max(rows.mean, 1)
         lanes = 1 << min(int(max(rows.mean if rows else 32, 1)).bit_length() - 1, 5)
-        if skewed:
-            yield lambda: cuda_blocks(base)
+        yield lambda: cuda_balanced(base)
         yield lambda: cuda_columns(base)
+        yield lambda: cuda_sampled(base)
+        yield lambda: cuda_staged(base)
         yield lambda: cuda_rows(base, lanes)
         yield lambda: cuda_blocks(base)
         yield lambda: cuda_atomic(base)
@@ -111,12 +114,16 @@ def _threads(made: Schedule, size: int, race: str = "none") -> Schedule:
 
 def _fused(made: Schedule) -> Schedule:
     """All levels of the first sparse operand as one loop over the positions of the last: `p`."""
-    indices = _walked(made)
+    made, fused = _collapsed(made, _walked(made))
+    return made.pos(fused, f"{fused}_p", made.sparse[0][0])
+
+
+def _collapsed(made: Schedule, indices: tuple[str, ...]) -> tuple[Schedule, str]:
+    """Nested loops as one, and its name."""
     fused = indices[-1]
     for index in reversed(indices[:-1]):
-        made = made.fuse(index, fused, f"{index}{fused}")
-        fused = f"{index}{fused}"
-    return made.pos(fused, f"{fused}_p", made.sparse[0][0])
+        made, fused = made.fuse(index, fused, f"{index}{fused}"), f"{index}{fused}"
+    return made, fused
 
 
 def _last(made: Schedule) -> str:
@@ -167,12 +174,14 @@ def private(base: Schedule, size: int = 256) -> Schedule:
 
 
 def cuda_rows(base: Schedule, lanes: int = 32) -> Schedule:
-    """A row to so many lanes; with one, a row to a thread."""
+    """A row (a fibre) to so many lanes; with one, a row to a thread."""
     outer, inner = base.loops[0], base.loops[-1]
     if outer == inner or inner in base.statement.output.indices:
         raise ScheduleError(f"{inner} adds up nothing")
-    made = base
-    if found := base.iterator(outer):
+    made, walked = base, _walked(base)
+    if base.loops == walked and set(walked[:-1]) <= set(base.statement.output.indices):
+        made, outer = _collapsed(base, walked[:-1])
+    if found := next(filter(None, map(base.iterator, made.roots(outer))), None):
         made, outer = made.pos(outer, f"{outer}_p", found[0]), f"{outer}_p"
     made = made.split(outer, "block", "row", 256 // lanes).parallelize("block", "block")
     if lanes == 1:
@@ -193,25 +202,45 @@ def cuda_columns(base: Schedule, warps: int = 8) -> Schedule:
     return made.parallelize("block", "block").parallelize("row", "warp").parallelize(inner, "lane")
 
 
-def cuda_blocks(base: Schedule, size: int = 2048, each: int = 8) -> Schedule:
-    """Blocks of nonzeros, `each` to a thread, or to a warp whose lanes run over a dense loop."""
+def cuda_blocks(base: Schedule, each: int = 8) -> Schedule:
+    """Blocks of nonzeros, `each` to a thread."""
     made = _fused(base)
-    p = _last(made)
-    made = made.split(p, "block", "inside", size).split("inside", "part", "one", each)
-    rest = [loop for loop in made.loops if loop not in ("block", "part", "one")]
-    made = made.reorder("block", "part", *rest, "one").parallelize("block", "block", "atomic")
-    if not rest:
-        return made.parallelize("part", "thread", "atomic")
-    if len(rest) > 1 or rest[0] not in base.statement.output.indices:
-        raise ScheduleError(f"{', '.join(rest)}: lanes run over one loop of the output")
-    return made.parallelize("part", "warp", "atomic").parallelize(rest[0], "lane")
+    made = made.split(_last(made), "block", "inside", 256 * each).split("inside", "part", "one", each)
+    if made.loops[-1] != "one":
+        raise ScheduleError(f"{made.loops[-1]}: blocks are for sums without another loop")
+    return made.parallelize("block", "block", "atomic").parallelize("part", "thread", "atomic")
 
 
-def cuda_staged(base: Schedule, size: int = 1024) -> Schedule:
-    """Blocks of nonzeros whose products lie in shared memory, then a row to a thread."""
+def cuda_balanced(base: Schedule, columns: int = 4, each: int = 256) -> Schedule:
+    """`each` nonzeros to a warp, row by row; a dense loop that follows the output over its lanes, `columns` to one."""
+    inner, made = base.loops[-1], _fused(base)
+    if base.iterator(inner) or inner not in base.statement.output.indices:
+        raise ScheduleError(f"{inner} does not follow the output over a whole dimension")
+    made = made.split(_last(made), "block", "inside", 8 * each).split("inside", "part", "one", each)
+    tile, within, column, lane = (f"{inner}_{part}" for part in ("tile", "within", "column", "lane"))
+    made = made.split(inner, tile, within, 32 * columns).split(within, column, lane, 32)
+    made = made.reorder("block", "part", tile, lane, column, "one").unroll(column)
+    if set(_walked(base)[:-1]) <= set(base.statement.output.indices):  # else rows end within the loop
+        made = made.unroll("one", 2)
+    made = made.parallelize("block", "block", "atomic").parallelize("part", "warp", "atomic")
+    return made.parallelize(lane, "lane")
+
+
+def cuda_staged(base: Schedule, each: int = 8) -> Schedule:
+    """Blocks of nonzeros, `each` to a thread, whose products lie in shared memory; then rows to threads."""
     made = _fused(base)
-    made = made.split(_last(made), "block", "one", size)
-    return made.parallelize("block", "block", "atomic").parallelize("one", "thread", "staged")
+    made = made.split(_last(made), "block", "inside", 256 * each).split("inside", "turn", "one", 256)
+    made = made.reorder("block", "one", "turn").unroll("turn").parallelize("block", "block", "atomic")
+    return made.parallelize("one", "thread", "staged")
+
+
+def cuda_sampled(base: Schedule, lanes: int = 8) -> Schedule:
+    """A nonzero of the output to so many lanes, which share the sum of a dense loop."""
+    inner, made = base.loops[-1], _fused(base)
+    made = made.split(_last(made), "block", "one", 256 // lanes)
+    if made.loops[-1] != inner or base.iterator(inner) or inner in base.statement.output.indices:
+        raise ScheduleError(f"{inner} adds up nothing over a whole dimension")
+    return made.parallelize("block", "block").parallelize("one", "warp").parallelize(inner, "lane", shuffle(lanes))
 
 
 def cuda_segments(base: Schedule, size: int = 1024, each: int = 256) -> Schedule:
@@ -251,8 +280,10 @@ def space(base: Schedule, target: str = "cpu") -> list[Schedule]:
     if target == "cuda":
         makers = [lambda lanes=lanes: cuda_rows(base, lanes) for lanes in (1, 2, 4, 8, 16, 32)]
         makers += [lambda warps=warps: cuda_columns(base, warps) for warps in (4, 8)]
-        makers += [lambda each=each: cuda_blocks(base, 256 * each, each) for each in (4, 8, 16)]
-        makers += [lambda size=size: cuda_staged(base, size) for size in (1024, 2048)]
+        makers += [lambda columns=columns: cuda_balanced(base, columns) for columns in (1, 2, 4)]
+        makers += [lambda lanes=lanes: cuda_sampled(base, lanes) for lanes in (4, 8, 32)]
+        makers += [lambda each=each: cuda_blocks(base, each) for each in (4, 8, 16)]
+        makers += [lambda each=each: cuda_staged(base, each) for each in (4, 8)]
         makers += [lambda: cuda_segments(base), lambda: cuda_atomic(base)]
     else:
         makers = [lambda size=size: summed_rows(base, size) for size in (16, 256)]
@@ -288,6 +319,8 @@ def tune(base: Schedule, target: str = "cpu", repeats: int = 5, out: Any = None,
 
                 cuda.synchronize()
             times.append(perf_counter() - start)
+            if len(times) > 1 and times[-1] > 3 * least:
+                break  # far from the best
         seconds[made.code] = min(times[1:])
         if min(times[1:]) < least:
             best, least = made, min(times[1:])

@@ -12,7 +12,7 @@ class CpuText:
     def __init__(self, semiring: Semiring) -> None:
         self.semiring = semiring
 
-    def lines(self, nodes: list[Node], depth: int = 1) -> list[str]:
+    def lines(self, nodes: list[Node]) -> list[str]:
         found: list[str] = []
         for node in nodes:
             match node:

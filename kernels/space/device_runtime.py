@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import cuda
+from numba import cuda, uint32
 
 from .. import warp
 from .runtime import lower, term, upper
@@ -20,8 +20,8 @@ def fill(array, value):
 def lane_mask(width):
     """The lanes of this one's row."""
     if width == 32:
-        return warp.ALL
-    return ((1 << width) - 1) << (cuda.threadIdx.x % 32 // width * width)
+        return uint32(warp.ALL)
+    return uint32(((uint32(1) << width) - uint32(1)) << (uint32(cuda.threadIdx.x) & uint32(warp.WIDTH - width)))
 
 
 @warp.device
@@ -68,6 +68,15 @@ def segment_add(array, at, row, value, count):
         cuda.atomic.add(array, at, value)
 
 
+@warp.device
+def lanes_of(rows):
+    """How many lanes of a warp share a row, as the exponent of a power of two: as many as keep a block at work."""
+    found = 0
+    while 1 << found < warp.WIDTH and rows << found + 1 <= cuda.blockDim.x:
+        found += 1
+    return found
+
+
 alone = warp.device(upper)
 
 
@@ -93,6 +102,6 @@ def upper_together(keys, low, high, key):
 GPU = {
     "lower": warp.device(lower), "upper": alone, "upper_together": upper_together, "term": warp.device(term),
     "cuda": cuda,
-    "row_add": row_add, "row_min": row_min, "row_or": row_or,
-    "segment_add": segment_add, "int64": np.int64,
+    "WARP": warp.WIDTH, "row_add": row_add, "row_min": row_min, "row_or": row_or,
+    "segment_add": segment_add, "lanes_of": lanes_of, "int64": np.int64,
 }  # fmt: skip

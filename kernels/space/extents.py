@@ -30,6 +30,9 @@ class Extents:
         self.sizes: dict[str, str] = {}  # local names by what they stand for
         self.used: set[int] = set()  # conditions that hold here
         self.low_high: dict[str, tuple[str, str]] = {}  # where a block's positions lie
+        self.starts: list[Node] = []  # what finds where each block begins
+        self.guarded = False  # a condition stands around what follows
+        self.complete = False  # every entry of the output is written, once
         self.parallel = "1"
         self.depth = 0
         self.walking: set[str] = set()  # positions whose owners are walked, not searched

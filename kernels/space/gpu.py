@@ -45,7 +45,7 @@ class GpuText(CpuText):
     def combine(self, node: Combine) -> list[str]:
         how = {"+": "add", "min": "min", "|": "or"}[self.semiring.sum]
         return [
-            f"{node.name} = row_{how}({node.name}, LANES)",
-            "if cuda.threadIdx.x % LANES == 0:",
+            f"{node.name} = row_{how}({node.name}, {node.width})",
+            f"if {node.lane} == 0:",
             *self.lines(node.body),
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +13,14 @@ import numba
 import numpy as np
 
 from . import runtime
-from .arguments import arguments, check, parameters, patterned, shape_of, values_of
+from .arguments import arguments, check, parameters, patterned, shape_of, starts_of, values_of
 from .cpu import CpuText
 from .gpu import GpuText
-from .levels import array_module
+from .integers import ROOM, load_integers
+from .levels import array_module, factor
 from .lower import Nest, lower
 from .nest import texts
-from .relations import Split
+from .relations import Fuse
 from .schedule import Schedule, check_schedule
 from .source import load
 from .tensors import Tensor
@@ -74,7 +76,9 @@ class Kernel:
             if result.size != np.prod(shape):
                 raise ValueError(f"out has {result.size} values, the coordinates of {schedule.pattern} {shape}")
             whole = whole.reshape(shape)
-        clear = None if statement.accumulate else _fill(result, statement.semiring.zero(result.dtype))
+        clear = (
+            None if statement.accumulate or self.nest.whole else _fill(result, statement.semiring.zero(result.dtype))
+        )
         work = self._work(given | {name: whole}, name, threads)
         found = out if isinstance(out, Tensor) else result
         if schedule.pattern and not isinstance(out, Tensor):
@@ -90,18 +94,47 @@ class Kernel:
 
     def _work(self, given: dict[str, Any], name: str, threads: int | None) -> Callable[[], Any]:
         """What a call does with its arrays."""
-        function, onto = compiled(self, given[name].dtype), self.schedule.tag(next(iter(self.schedule.loops), ""))
         if self.schedule.cuda:
-            from numba import cuda
-
-            host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
-            function = function[max(1, min(self._iterations(host), 2**31 - 1)), self._block()]
-            # Here, once: for an array of another library Numba waits until its stream is done.
-            given = {key: cuda.as_cuda_array(one) if _on_device(one) else one for key, one in given.items()}
-        elif onto and onto[0] == "threads":
+            return self._on_device(given, given[name].dtype)
+        function, onto = compiled(self, given[name].dtype), self.schedule.tag(next(iter(self.schedule.loops), ""))
+        if onto and onto[0] == "threads":
             count, race = threads or numba.get_num_threads(), onto[1].kind
             return partial(self._on_threads, function, given, name, count, race)
         return partial(function, *(given[key] for key in self.parameters))
+
+    def _on_device(self, given: dict[str, Any], dtype: np.dtype) -> Callable[[], Any]:
+        """The launch; and before it one that finds where blocks begin, a warp each."""
+        from numba import cuda
+
+        from .. import warp
+
+        host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
+        count = self._iterations(host)
+        wide = self._widest(given) >= ROOM
+        functions = compiled(self, dtype, wide)
+        # Here, once: for an array of another library Numba waits until its stream is done.
+        given = {key: cuda.as_cuda_array(one) if _on_device(one) else one for key, one in given.items()}
+        given |= {key: cuda.device_array(count + 1, np.int64 if wide else np.int32) for key in starts_of(self.nest)}
+        read = [given[key] for key in self.parameters]
+        launch = functions["kernel"][max(1, min(count, 2**31 - 1)), self._block()]
+        if not self.nest.starts:
+            return partial(launch, *read)
+        find = functions["starts"][count // warp.WARPS + 1, warp.WARPS * warp.WIDTH]
+
+        def run() -> None:
+            find(*read)
+            launch(*read)
+
+        return run
+
+    def _widest(self, given: dict[str, Any]) -> int:
+        """What a counter may reach: the entries of an array, the extent of a fused loop."""
+        extents = [given[key] for key in given if key.startswith("n_")]
+        for made in self.schedule.relations:
+            if isinstance(made, Fuse):
+                roots = (f"n_{root}" for root in self.schedule.roots(made.fused))
+                extents.append(math.prod(int(given.get(root, 1)) for root in roots))
+        return max([*extents, *(one.size for one in given.values() if hasattr(one, "size"))], default=0)
 
     def _on_threads(self, function: Any, given: dict[str, Any], name: str, threads: int, race: str) -> None:
         """Share the outermost loop; then add up what was carried, or the private copies."""
@@ -130,29 +163,16 @@ class Kernel:
         return int(self.iterations(*host)) if self.iterations else 1
 
     def _block(self) -> int:
-        """Threads of a block: as many as its loops have iterations, where that is known and fits.
-
-        Whole warps where loops stride by blocks of threads: what has no iteration does nothing, but searches along.
-        """
+        """Threads of a block: as many as its loops have iterations, where that is known and fits; whole warps."""
         from .. import warp
 
         tags = {onto: loop for loop, onto, _ in self.schedule.tags}
         lanes = _lanes(self) if "lane" in tags else 1
-        if "thread" in tags:
-            staged = any(race.kind == "staged" for _, _, race in self.schedule.tags)
-            threads = min(_extent(self.schedule, tags["thread"]), THREADS_OF_BLOCK if staged else 1024)
-        elif "warp" in tags:
-            threads = lanes * min(_extent(self.schedule, tags["warp"]), 1024 // lanes)
-        else:
+        if not tags.keys() & {"thread", "warp"}:
             return lanes
+        several = self.schedule.constant(tags.get("thread") or tags["warp"]) or THREADS_OF_BLOCK
+        threads = lanes * min(several, THREADS_OF_BLOCK // lanes)
         return -(-threads // warp.WIDTH) * warp.WIDTH
-
-
-def _extent(schedule: Schedule, loop: str) -> int:
-    """Iterations of a loop as far as a launch cares."""
-    made = schedule.maker(loop)
-    block = isinstance(made, Split) and made.inner == loop and not made.divide
-    return min(made.factor if isinstance(made, Split) and block else THREADS_OF_BLOCK, 1024)
 
 
 def _shared(work: Callable[[int], None], parts: int, threads: int) -> None:
@@ -198,20 +218,21 @@ def kernel(schedule: Schedule) -> Kernel:
 
 
 @cache
-def compiled(kernel: Kernel, dtype: np.dtype) -> Any:
-    """The function of a kernel for an output of `dtype`; Numba specialises it for the operands."""
+def compiled(kernel: Kernel, dtype: np.dtype, wide: bool = True) -> Any:
+    """The function of a kernel for an output of `dtype`; Numba specialises it for the operands.
+
+    For CUDA two of them by name, `kernel` and `starts`; `wide` as of `load_integers`.
+    """
     schedule = kernel.schedule
-    constants = {
-        "zero": schedule.statement.semiring.zero(dtype),
-        "dtype": dtype.type,
-        "LANES": _lanes(kernel) if schedule.cuda else 1,
-    }
+    constants = {"zero": schedule.statement.semiring.zero(dtype), "dtype": dtype.type}
     if schedule.cuda:
         from numba import cuda
 
         from . import device_runtime
 
-        return cuda.jit(load(kernel.source, **constants, **device_runtime.GPU)["kernel"])
+        constants["LANES"] = _lanes(kernel)
+        found = load_integers(kernel.source, wide, **constants, **device_runtime.GPU)
+        return {name: cuda.jit(found[name]) for name in ("kernel", "starts") if name in found}
     function = load(kernel.source, **constants, **runtime.CPU)["kernel"]
     # Only where a vector adds up may sums be taken in another order.
     free = any(onto == "vector" and race.kind == "private" for _, onto, race in schedule.tags)
@@ -237,10 +258,15 @@ def source_of(schedule: Schedule, nest: Nest, parameters: tuple[str, ...]) -> st
     shared = any(onto in ("threads", "block") for _, onto, _ in schedule.tags)
     lines = [f"# {schedule.statement.text}", f"def kernel({', '.join(parameters)}):"]
     lines += text.lines([*nest.setup, *nest.body])
+    needed = text.lines([line for line in nest.setup if not any("dtype" in text for text in texts([line]))])
     if shared:
-        needed = [line for line in nest.setup if not any("dtype" in text for text in texts([line]))]
-        lines += ["", "", f"def iterations({', '.join(parameters)}):", *text.lines(list(needed))]
-        lines.append(f"    return {nest.parallel}")
+        lines += ["", "", f"def iterations({', '.join(parameters)}):", *needed, f"    return {nest.parallel}"]
+    if nest.starts:
+        own, all_of_them = "cuda.grid(1) // WARP", "cuda.gridsize(1) // WARP"
+        block = next(loop for loop, onto, _ in schedule.tags if onto == "block")
+        lines += ["", "", f"def starts({', '.join(parameters)}):", *needed]
+        lines.append(f"    for {block} in range({own}, {factor(nest.parallel)} + 1, {all_of_them}):")
+        lines += [f"    {line}" for line in text.lines(nest.starts)]
     return "\n".join(lines) + "\n"
 
 

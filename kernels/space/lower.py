@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .levels import factor
-from .nest import Combine, Guard, Line, Loop, Node, Put, Stop, Update, unrolled, without_unused
+from .nest import Combine, Guard, Line, Loop, Node, Put, Stop, Sync, Update, unrolled, without_unused
 from .owners import Owners
-from .relations import NONE, Fuse, Pos, ScheduleError, Split
+from .relations import ATOMIC, NONE, Fuse, Pos, ScheduleError, Split
 from .schedule import Schedule
 from .statement import Access, accesses, names
 from .time_levels import Progression
@@ -20,11 +20,17 @@ from .time_levels import Progression
 
 @dataclass
 class Nest:
-    """A lowered schedule. `parallel` is how many iterations the loop has that threads or blocks share."""
+    """A lowered schedule.
+
+    `parallel` is how many iterations the loop has that threads or blocks share; `starts` finds where each of them, and
+    one more, begins: in arrays of that name. `whole` tells that every entry of the output is written, once.
+    """
 
     body: list[Node]
     setup: list[Node]
+    starts: list[Node]
     parallel: str
+    whole: bool
     kept: int  # leading dimensions of the output that a carried row stands for; 0 where nothing is carried
 
 
@@ -56,9 +62,12 @@ class _Lowering(Owners):
 
     def finish(self, top: list[Node]) -> Nest:
         body = unrolled(top, self.st.semiring.add)
-        used = without_unused([*self.setup, *body])
-        setup = [node for node in used if any(node is line for line in self.setup)]
-        return Nest([node for node in used if node not in setup], setup, self.parallel, self.kept)
+        used = without_unused([*self.setup, *body, *self.starts])
+        places = {id(node): place for place in (self.setup, self.starts) for node in place}
+        body, setup, starts = (
+            [n for n in used if places.get(id(n), body) is own] for own in (body, self.setup, self.starts)
+        )
+        return Nest(body, setup, starts, self.parallel, self.complete, self.kept)
 
     def before(self, depth: int) -> None:
         """What stands before a loop: the search of a run's owners, a sum at zero."""
@@ -67,7 +76,7 @@ class _Lowering(Owners):
                 self.search(p)
         if depth == self.summed and depth < len(self.s.loops) and not self.by_rows(self.s.loops[depth]):
             self.body.append(Line("acc", "zero"))
-            self.sum_body = self.body
+            self.sum_body, self.complete = self.body, self.whole()
 
     def open(self, loop: str) -> None:
         if self.flushed and self.by_rows(loop):
@@ -76,10 +85,8 @@ class _Lowering(Owners):
             return
         tag = self.s.tag(loop)
         onto, race = tag or ("", NONE)
-        unroll = 0
-        if loop in self.s.unrolled:
-            made = self.s.maker(loop)
-            unroll = made.factor if isinstance(made, Split) else int(self.size(loop))
+        by = self.s.written(loop)
+        unroll, part = by or (self.s.constant(loop) or 0 if by == 0 else 0), bool(by)
         root = next(iter(self.s.roots(loop)))
         found = self.s.iterator(root)
         if found and not self.s.position(loop) and self.s.carrier(root) == loop:
@@ -96,7 +103,7 @@ class _Lowering(Owners):
             self.parallel = end
         if len(self.s.firsts) > 1 and loop == self.s.firsts[0]:
             self.body.append(Put("found", "False"))
-        made = Loop(name, begin, end, onto=onto, race=race, unroll=unroll)
+        made = Loop(name, begin, end, onto=onto, race=race, unroll=unroll, part=part)
         if loop in self.s.firsts[:-1]:
             self.stops.append(made.body)
         self.body.append(made)
@@ -246,13 +253,18 @@ class _Lowering(Owners):
         elif self.flushed:
             self.body += self.hand_over("True")
         elif width:
-            self.body.append(Combine("acc", width, [self.update("acc", self.races())]))
+            lane = "cuda.threadIdx.x % LANES"
+            self.body.append(Combine("acc", "LANES", lane, [self.added("acc")]))
         else:
             if self.races().kind == "carry":
                 raise ScheduleError(
                     f"carry of {self.s.tags[0][0]}: no row spans two blocks; leave the race out or split pos"
                 )
-            self.body.append(self.update("acc", self.races()))
+            self.body.append(self.added("acc"))
+
+    def added(self, value: str) -> Node:
+        """The sum goes to the output."""
+        return self.alone(value) if self.complete else self.update(value, self.races())
 
     def stop_at_first(self) -> None:
         """Leave the loops of `first` after the innermost group that found something."""
@@ -295,3 +307,43 @@ class _Lowering(Owners):
         self.locate()
         value = f"{w}[{index}] {self.st.semiring.product} {self.product(rest)}"
         self.body.append(self.update(value, self.races()))
+
+    def stage(self, loop: str, p: Pos) -> None:
+        """Products of a block in shared memory; then rows to threads, or to several lanes where there are few.
+
+        Only the first and the last row are shared with other blocks.
+        """
+        (last, index), made = self.covered(p)[-1], self.s.user(p.position)
+        row = self.position_name(p.tensor, last - 1)
+        reads = {i for access in self.s.read() if access.tensor != p.tensor for i in access.indices}
+        if self.row_level(p) != last - 1 or row not in self.low_high or reads & self.out or not isinstance(made, Split):
+            raise ScheduleError(
+                f"staged {loop}: the rows are those of the level above {index}, their block is a loop over blocks of "
+                f"{p.position}, and only {p.tensor} may depend on them"
+            )
+        begin, stop = f"{p.position}_first", f"{p.position}_stop"
+        self.setup.append(Line("staged", f"cuda.shared.array({made.factor}, dtype)"))
+        self.body += [Line(begin, self.start_position(p)), Line(stop, f"{begin} + {self.extent(made.inner)}")]
+        outside, products = self.body, Loop(loop, "0", self.extent(loop), onto="thread")
+        self.body = products.body
+        self.at[p.tensor, last] = p.position
+        self.known |= {loop, p.parent}
+        self.settle()
+        for inner in self.s.loops[self.depth + 1 :]:
+            self.open(inner)
+        self.body.append(Line(index, self.coordinate(p, last, index)))
+        self.known.add(index)
+        self.body.append(Put(f"staged[{made.inner}]", self.product(self.st.products[0])))
+        low, high = self.low_high[row]
+        rows = Loop(row, f"{low} + (cuda.threadIdx.x >> shift)", high, "cuda.blockDim.x >> shift")
+        share = [Line("shift", f"lanes_of({high} - {low})"), Line("lanes", "1 << shift")]
+        outside += [products, *share, Line("lane", "cuda.threadIdx.x & lanes - 1"), Sync(), rows, Sync()]
+        self.body = rows.body
+        self.at[p.tensor, last - 1] = row
+        self.row_lines(p)
+        ends = [self.below(p.tensor, last, edge) for edge in (row, f"{row} + 1")]
+        mine = f"max({ends[0]}, {begin}) - {begin} + lane"
+        inside = Loop(f"{p.position}_at", mine, f"min({ends[1]}, {stop}) - {begin}", "lanes")
+        inside.body.append(Update("acc", f"staged[{p.position}_at]"))
+        add = Guard("if", f"{row} == {low} or {row} == {high} - 1", [self.update("acc", ATOMIC)], [self.alone("acc")])
+        self.body += [Put("acc", "zero"), inside, Combine("acc", "lanes", "lane", [add])]

@@ -52,7 +52,8 @@ class Loop:
     step: str = "1"
     onto: str = ""
     race: Race = NONE
-    unroll: int = 0
+    unroll: int = 0  # iterations that are written out
+    part: bool = False  # so many at a time, a remainder staying a loop; else all
     walked: bool = False  # over stored positions that nothing is computed from
     body: list[Node] = field(default_factory=list)
 
@@ -79,10 +80,11 @@ class Sync:
 
 @dataclass
 class Combine:
-    """Add up `name` over the lanes of a row; `body` is for the first of them."""
+    """Add up `name` over the `width` lanes of a row, this one being `lane`; `body` is for the first of them."""
 
     name: str
-    width: int
+    width: str
+    lane: str
     body: list[Node] = field(default_factory=list)
 
 
@@ -153,35 +155,133 @@ def unrolled(nodes: list[Node], add: Callable[[str, str], str]) -> list[Node]:
 
 
 def _written_out(loop: Loop, add: Callable[[str, str], str]) -> list[Node]:
-    """The copies one after the other, or jammed; a remainder that is shorter stays a loop."""
-    local = {node.name for node in loop.body if isinstance(node, Line)}
-    copies = [
-        [renamed(node, {name: f"{name}_{number}" for name in local} | {loop.name: str(number)}) for node in loop.body]
-        for number in range(loop.unroll)
-    ]
-    whole = copies[0]
-    for copy in copies[1:]:
-        whole = _jammed(whole, copy, add)
-    if loop.end == str(loop.unroll):
-        return whole
-    return [Guard("if", f"{loop.end} == {loop.unroll}", whole, [replace(loop, unroll=0)])]
+    """The copies of the body, side by side; a remainder that is shorter stays a loop."""
+    name, count = loop.name, loop.unroll
+    if not loop.part:
+        whole = _copies(loop.body, name, [str(number) for number in range(count)], add)
+        if loop.end == str(count):
+            return whole
+        return [Guard("if", f"{loop.end} == {count}", whole, [replace(loop, unroll=0)])]
+    names = [name, *(f"{name}_{number}" for number in range(1, count))]
+    numbers: list[Node] = [Line(other, f"{name} + {number}") for number, other in enumerate(names) if number]
+    lines = [Line(f"{name}_{part}", edge) for part, edge in (("begin", loop.begin), ("end", loop.end))]
+    lines = [line for line in lines if not re.fullmatch(r"\w+", line.value)]
+    begin, end = (
+        f"{name}_{part}" if Line(f"{name}_{part}", edge) in lines else edge
+        for part, edge in (("begin", loop.begin), ("end", loop.end))
+    )
+    rest = f"{begin} + ({end} - {begin}) // {count} * {count}" if begin != "0" else f"{end} // {count} * {count}"
+    whole = numbers + _copies(loop.body, name, names, add)
+    main = replace(loop, begin=begin, end=f"{end} - {count - 1}", step=str(count), unroll=0, walked=False, body=whole)
+    return [*lines, main, replace(loop, begin=rest, end=end, unroll=0, walked=False)]
 
 
-def _jammed(one: list[Node], other: list[Node], add: Callable[[str, str], str]) -> list[Node]:
-    """Two copies of a body as one: updates of one target merge, and so do loops that hold nothing else."""
-    if one and other and all(isinstance(node, Line) for node in (*one[:-1], *other[:-1])):
-        a, b, lines = one[-1], other[-1], [*one[:-1], *other[:-1]]
-        if isinstance(a, Update) and isinstance(b, Update) and a.target == b.target:
-            return [*lines, replace(a, value=add(a.value, b.value))]
-        if isinstance(a, Loop) and isinstance(b, Loop) and (a.begin, a.end) == (b.begin, b.end) and _plain(a):
-            return [*lines, replace(a, body=_jammed(a.body, b.body, add))]
-    return [*one, *other]
+def _copies(body: list[Node], name: str, names: list[str], add: Callable[[str, str], str]) -> list[Node]:
+    """Iterations, `name` being each of `names`. Side by side where none reads what another one writes."""
+    own = _following(body, name)
+    local = {node.name for node in walk(body) if isinstance(node, Line | Loop)} | _set_first(body)
+    copies = [{word: f"{word}_{n}" for word in local & own} | {name: fresh} for n, fresh in enumerate(names)]
+    puts = {node.target for node in walk(body) if isinstance(node, Put) and node.target.isidentifier()} - local
+    written = {node.target for node in walk(body) if isinstance(node, Put | Update)} - local
+    read = {word for node in walk(body) for text in _reads(node) for word in words(text)}
+    clash = {target.partition("[")[0] for target in written if "[" in target or target in own} & read
+    if puts & own or clash or any(isinstance(node, Stop) for node in walk(body)):
+        return [renamed(node, copy) for copy in copies for node in body]
+    return _side_by_side(body, copies, own, add)
 
 
-def _plain(loop: Loop) -> bool:
-    """Whether a loop holds one update, or one such loop."""
-    inside = loop.body[0]
-    return len(loop.body) == 1 and (isinstance(inside, Update) or (isinstance(inside, Loop) and _plain(inside)))
+def _side_by_side(
+    body: list[Node], copies: list[dict[str, str]], own: set[str], add: Callable[[str, str], str]
+) -> list[Node]:
+    """Every line once for each iteration, or once where it is the same for all (`own` names differ)."""
+    found: list[Node] = []
+    for node in body:
+        if not own & {word for text in _all(node) for word in words(text)}:
+            found.append(node)
+        elif isinstance(node, Loop | Guard | Combine) and not own & {
+            word for text in _head(node) for word in words(text)
+        }:
+            node = replace(node, body=_side_by_side(node.body, copies, own, add))
+            if isinstance(node, Guard):
+                node = replace(node, other=_side_by_side(node.other, copies, own, add))
+            found.append(node)
+        else:
+            several = [renamed(node, copy) for copy in copies]
+            found += _summed(several, add)
+    return found
+
+
+def _summed(several: list[Node], add: Callable[[str, str], str]) -> list[Node]:
+    """Updates of one entry as one."""
+    first = several[0]
+    if not isinstance(first, Update) or any(isinstance(one, Update) and one.target != first.target for one in several):
+        return several
+    value = first.value
+    for one in several[1:]:
+        assert isinstance(one, Update)
+        value = add(value, one.value)
+    return [replace(first, value=value)]
+
+
+def _following(body: list[Node], name: str) -> set[str]:
+    """`name`, and all names whose values follow from it, or are set where it decides."""
+    found, before = {name}, set[str]()
+    while found != before:
+        before = set(found)
+        for node in walk(body):
+            if not found & {word for text in _reads(node) for word in words(text)}:
+                continue
+            for one in walk([node]):
+                if isinstance(one, Line | Loop):
+                    found.add(one.name)
+                elif isinstance(one, Put | Update) and one.target.isidentifier():
+                    found.add(one.target)
+    return found
+
+
+def _set_first(body: list[Node]) -> set[str]:
+    """Names that are set before anything reads them."""
+    found, read = set[str](), set[str]()
+    for node in walk(body):
+        if isinstance(node, Put) and node.target.isidentifier() and node.target not in read:
+            found.add(node.target)
+        read |= {word for text in _reads(node) for word in words(text)}
+        read |= {node.target} if isinstance(node, Update) else set()
+    return found
+
+
+def _head(node: Node) -> Iterator[str]:
+    match node:
+        case Loop():
+            yield from (node.name, node.begin, node.end, node.step)
+        case Guard():
+            yield node.condition
+        case Combine():
+            yield from (node.name, node.width, node.lane)
+
+
+def _reads(node: Node) -> Iterator[str]:
+    """What a node itself reads, without those inside."""
+    match node:
+        case Line():
+            yield node.value
+        case Put(target, value) | Update(target, value):
+            yield from (value, target.partition("[")[2])
+        case Loop():
+            yield from (node.begin, node.end, node.step)
+        case _:
+            yield from _head(node)
+
+
+def _all(node: Node) -> Iterator[str]:
+    """All texts of a node and those inside, with the names that they set."""
+    for one in walk([node]):
+        yield from _head(one)
+        yield from _reads(one)
+        if isinstance(one, Line):
+            yield one.name
+        elif isinstance(one, Put | Update):
+            yield one.target
 
 
 def renamed(node: Node, fresh: dict[str, str]) -> Node:
@@ -202,9 +302,8 @@ def renamed(node: Node, fresh: dict[str, str]) -> Node:
         case Put(target, value):
             return Put(text(target), text(value))
         case Loop():
-            return replace(
-                node, name=text(node.name), begin=text(node.begin), end=text(node.end), body=inside(node.body)
-            )
+            edges = {part: text(getattr(node, part)) for part in ("begin", "end", "step")}
+            return replace(node, name=text(node.name), **edges, body=inside(node.body))
         case Guard():
             return replace(node, condition=text(node.condition), body=inside(node.body), other=inside(node.other))
         case Combine():

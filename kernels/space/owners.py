@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from .nest import Guard, Line, Loop, Node, Put, Sync, Update
-from .relations import NONE, Pos, Race, ScheduleError, Split
+from .nest import Guard, Line, Loop, Node, Put
+from .relations import Pos, Split
 from .sums import Sums
 from .time_levels import Progression
 
 
 class Owners(Sums):
     def guard(self, condition: str) -> None:
+        self.guarded = True
         made = Guard("if", condition)
         self.body.append(made)
         self.body = made.body
@@ -38,9 +39,7 @@ class Owners(Sums):
         self.known.add(root)
 
     def narrow(self, loop: str) -> None:
-        """Where the positions of a CUDA block lie: its threads search only there. Whole warps find it together."""
-        together = any(onto in ("thread", "warp") for _, onto, _ in self.s.tags)
-        search = "upper_together" if together else "upper"
+        """Where the positions of a CUDA block lie, which a launch before has found: its threads search only there."""
         for p in self.positions():
             leaves = self.s.leaves(p.position)
             if loop not in leaves or leaves[-1] == loop:
@@ -49,20 +48,18 @@ class Owners(Sums):
             direct = isinstance(made, Split) and made.parent == p.position and loop == made.outer and not made.divide
             if not isinstance(made, Split) or not direct or not self.searched(p):
                 continue
-            size = made.factor
             for number, _ in self.covered(p)[1:]:
                 if not self.level(p.tensor, number).searched:
                     return
-            q_first, q_last = self.start_position(p), f"min({self.start_position(p)} + {size}, {self.span(p)[1]}) - 1"
+            q = f"min({self.start_position(p)}, {self.span(p)[1]} - 1)"
             for number, _ in reversed(self.covered(p)[1:]):
                 level, at = self.level(p.tensor, number), self.names(p.tensor, number)
-                low, high = self.edges(p, number - 1)
                 name = self.position_name(p.tensor, number - 1)
-                first = level.owner(at, q_first, low, high, search)
-                last = level.owner(at, q_last, f"{name}_low", high, search)
-                self.body += [Line(f"{name}_low", first), Line(f"{name}_high", last.removesuffix(" - 1"))]
-                self.low_high[name] = f"{name}_low", f"{name}_high"
-                q_first, q_last = f"{name}_low", f"{name}_high - 1"
+                owner = level.owner(at, q, *self.edges(p, number - 1), "upper_together")
+                self.starts += [Line(name, owner), Put(f"{name}_starts[{loop}]", name)]
+                low, high = f"{name}_starts[{loop}]", f"{name}_starts[{loop} + 1] + 1"
+                self.body += [Line(f"{name}_low", low), Line(f"{name}_high", high)]
+                self.low_high[name], q = (f"{name}_low", f"{name}_high"), name
 
     def position_name(self, tensor: str, number: int) -> str:
         """The name of a position; at a dense outermost level it is the coordinate."""
@@ -152,53 +149,21 @@ class Owners(Sums):
 
     def open_rows(self, loop: str, p: Pos) -> None:
         """The loops over the rows of a block, and over the positions of a row."""
-        following, stop, end = (f"{p.position}_{part}" for part in ("next", "stop", "row"))
+        begin, following, stop, end = (f"{p.position}_{part}" for part in ("first", "next", "stop", "row"))
         (last, index), whole = self.covered(p)[-1], loop == p.position
-        self.body.append(Put(following, self.start_position(p)))
-        self.body.append(Line(stop, self.span(p)[1] if whole else f"{following} + {self.extent(loop)}"))
+        self.body += [Line(begin, self.start_position(p)), Put(following, begin)]
+        self.body.append(Line(stop, self.span(p)[1] if whole else f"{begin} + {self.extent(loop)}"))
         rows = Guard("while", f"{following} < {stop}")
         self.body.append(rows)
         self.body = rows.body
         self.owner_lines(p, following, search=False, rows=True)
         self.row_lines(p)
         after = self.below(p.tensor, last, f"{self.position_name(p.tensor, last - 1)} + 1")
-        inside = Loop(p.position, following, end, walked=self.bottom(p.tensor, last))
+        by = self.s.written(loop) or 0
+        inside = Loop(p.position, following, end, unroll=by, part=bool(by), walked=self.bottom(p.tensor, last))
         self.sum_body = self.body
         self.body += [Line(end, f"min({stop}, {after})"), Put("acc", "zero"), inside]
         self.body = inside.body
         self.at[p.tensor, last] = p.position
         self.body.append(Line(index, self.coordinate(p, last, index)))
         self.known |= {loop, p.position, p.parent, *self.s.roots(p.position)}
-
-    def stage(self, loop: str, p: Pos) -> None:
-        """Products of a block in shared memory; then rows to threads, of which only the first and last are shared."""
-        (last, index), made = self.covered(p)[-1], self.s.maker(loop)
-        row = self.position_name(p.tensor, last - 1)
-        reads = {i for access in self.s.read() if access.tensor != p.tensor for i in access.indices}
-        if self.row_level(p) != last - 1 or row not in self.low_high or reads & self.out or not isinstance(made, Split):
-            raise ScheduleError(
-                f"staged {loop}: the rows are those of the level above {index}, their block is a loop over blocks of "
-                f"{p.position}, and only {p.tensor} may depend on them"
-            )
-        begin, stop = f"{p.position}_first", f"{p.position}_stop"
-        self.setup.append(Line("staged", f"cuda.shared.array({made.factor}, dtype)"))
-        self.body += [Line(begin, self.start_position(p)), Line(stop, f"{begin} + {self.extent(loop)}")]
-        outside, products = self.body, Loop(loop, "0", f"{stop} - {begin}", onto="thread")
-        self.body = products.body
-        self.body.append(Line(p.position, f"{begin} + {loop}"))
-        self.at[p.tensor, last] = p.position
-        self.body.append(Line(index, self.coordinate(p, last, index)))
-        self.known |= {loop, p.position, p.parent, index}
-        self.body.append(Put(f"staged[{loop}]", self.product(self.st.products[0])))
-        rows = Loop(row, *self.low_high[row], onto="thread")
-        outside += [products, Sync(), rows, Sync()]
-        self.body = rows.body
-        self.at[p.tensor, last - 1] = row
-        self.row_lines(p)
-        ends = [self.below(p.tensor, last, edge) for edge in (row, f"{row} + 1")]
-        inside = Loop(f"{p.position}_at", f"max({ends[0]}, {begin}) - {begin}", f"min({ends[1]}, {stop}) - {begin}")
-        inside.body.append(Update("acc", f"staged[{p.position}_at]"))
-        low, high = self.low_high[row]
-        shared, own = self.update("acc", Race("atomic")), self.update("acc", NONE)
-        self.body += [Put("acc", "zero"), inside]
-        self.body.append(Guard("if", f"{row} == {low} or {row} == {high} - 1", [shared], [own]))

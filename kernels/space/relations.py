@@ -100,7 +100,7 @@ class Loops:
     loops: tuple[str, ...]
     relations: tuple[Split | Fuse | Pos, ...] = ()
     tags: tuple[tuple[str, str, Race], ...] = ()
-    unrolled: tuple[str, ...] = ()
+    unrolled: tuple[tuple[str, int], ...] = ()  # by how many at a time; 0: all
     bounds: tuple[tuple[str, int], ...] = ()
     firsts: tuple[str, ...] = ()
     scanned: tuple[str, ...] = ()
@@ -217,6 +217,22 @@ class Loops:
     def tag(self, loop: str) -> tuple[str, Race] | None:
         """What runs a loop, and its race strategy."""
         return next(((onto, race) for name, onto, race in self.tags if name == loop), None)
+
+    def written(self, loop: str) -> int | None:
+        """By how many iterations at a time a loop is written out, 0 for all; None for a loop that stays one."""
+        return dict(self.unrolled).get(loop)
+
+    def constant(self, loop: str) -> int | None:
+        """How many iterations a loop has at most, where that is known."""
+        made = self.maker(loop)
+        if made is None:
+            return dict(self.bounds).get(loop)
+        if not isinstance(made, Split) or made.divide:
+            return None
+        if loop == made.inner:
+            return made.factor
+        whole = self.constant(made.parent)
+        return whole and -(-whole // made.factor)
 
     def at_least(self, node: Node) -> tuple[str, str, Node] | None:
         """(index, comparison, key) of a condition that compares an index with what does not depend on it."""

@@ -194,24 +194,24 @@ class Schedule(Loops):
                 if not found or found[0] != index or found[1] == ">" or lower > 1:
                     raise ScheduleError(f"first of {index}: {node} is not the one condition {index} >= key")
 
-    def unroll(self, loop: str) -> Schedule:
-        """Write out the iterations of a loop whose extent is a constant."""
+    def unroll(self, loop: str, by: int = 0) -> Schedule:
+        """Write out the iterations of a loop whose extent is a constant, or of any loop `by` at a time."""
         self._known(loop, "unroll")
-        made = self.maker(loop)
-        fixed = dict(self.bounds).get(loop) if made is None else None
-        if isinstance(made, Split) and loop == made.inner and not made.divide:
-            fixed = made.factor
+        fixed = by or self.constant(loop)
         if not self.position(loop) and any(
             self.carrier(root) == loop and self.iterator(root) for root in self.roots(loop)
         ):
             raise ScheduleError(
                 f"unroll of {loop}: how much a level stores is no constant; unroll positions, after pos"
             )
-        if fixed is None or self.tag(loop):
-            raise ScheduleError(f"unroll of {loop}: its extent is no constant (split or bound it)")
+        if self.tag(loop) or fixed is None:
+            raise ScheduleError(f"unroll of {loop}: its extent is no constant (split or bound it, or say by how many)")
+        if loop in self.firsts or not isinstance(by, int) or by < 0 or by == 1:
+            raise ScheduleError(f"unroll of {loop} by {by}: by is at least 2, and not for what first takes in order")
         if fixed > 64:
             raise ScheduleError(f"unroll of {loop}: {fixed} copies are too many (at most 64)")
-        return self._next(f'.unroll("{loop}")', unrolled=(*self.unrolled, loop))
+        step = f'.unroll("{loop}", {by})' if by else f'.unroll("{loop}")'
+        return self._next(step, unrolled=(*self.unrolled, (loop, by)))
 
     def parallelize(self, loop: str, onto: str, race: Race | str = NONE) -> Schedule:
         """Run the iterations of a loop on `threads`, as a `vector`, or on CUDA's block, warp, lane or thread."""
@@ -264,7 +264,9 @@ class Schedule(Loops):
         width = isinstance(made, Split) and not made.divide and made.factor <= widest
         if race == "segments":
             width = width and isinstance(made, Split) and made.factor == widest
-        if not last or not width or self.loops[-1] != loop or rows != set(self.roots(loop)[:1]):
+        inside = self.loops[self.loops.index(loop) + 1 :]
+        own = position and all(self.position(inner) == position and self.written(inner) == 0 for inner in inside)
+        if not last or not width or not own or rows != set(self.roots(loop)[:1]):
             size = "32" if race == "segments" else "at most 4096"
             raise ScheduleError(
                 f"parallelize of {loop}: {race} is for the innermost loop, {size} positions of sorted rows"
@@ -316,7 +318,7 @@ class Schedule(Loops):
     def _untouched(self, loop: str, rule: str) -> None:
         if tag := self.tag(loop):
             raise ScheduleError(f"{rule} of {loop}: it runs on {tag[0]} already; parallelize last")
-        if loop in self.unrolled:
+        if self.written(loop) is not None:
             raise ScheduleError(f"{rule} of {loop}: it is unrolled already; unroll last")
         if loop in self.firsts and rule != "first":
             raise ScheduleError(f"{rule} of {loop}: first takes its iterations in order")
@@ -352,16 +354,19 @@ class Schedule(Loops):
 
 
 _RESERVED = {
-    "LANES", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first", "found",
-    "int64", "last", "lower", "min", "range", "row_add", "row_min", "row_or", "segment_add", "staged", "term",
-    "uint32", "uint64", "upper", "upper_together", "zero",
+    "LANES", "WARP", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first",
+    "found", "int64", "lane", "lanes", "lanes_of", "last", "lower", "min", "place", "range", "row_add", "row_min",
+    "row_or", "segment_add", "shift", "staged", "starts", "term", "uint32", "uint64", "upper", "upper_together",
+    "whole", "zero",
 }  # fmt: skip
 
 
 def _name(name: str, statement: Statement) -> None:
     """Raise where the text of a kernel would use a name for two things."""
     made = any(re.fullmatch(rf"(p{tensor}\d.*|{tensor}_.*|n_.*)", name) for tensor in statement.operands)
-    made = made or re.fullmatch(r".*_(at|begin|block|end|first|high|low|next|row|size|stop|\d+)", name)
+    made = made or re.fullmatch(
+        r".*_(at|begin|block|end|first|high|limit|low|next|row|size|starts|stop|stride|\d+)", name
+    )
     if not (name.isidentifier() and name.isascii()) or iskeyword(name) or name in _RESERVED or made:
         raise ScheduleError(f"{name} cannot be a name here: kernels use it, or it is no plain identifier")
 

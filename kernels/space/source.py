@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,8 +16,11 @@ def _file_of(source: str) -> str:
     return name
 
 
-def load(source: str, **names: Any) -> dict[str, Any]:
-    """The functions of a text, in a fresh namespace that holds `names`."""
+def load(
+    source: str, change: Callable[[ast.Module], ast.Module] = lambda tree: tree, /, **names: Any
+) -> dict[str, Any]:
+    """The functions of a text, in a fresh namespace that holds `names`; `change` is made to it before."""
     namespace = dict(names)
-    exec(compile(source, _file_of(source), "exec"), namespace)
+    file = _file_of(source)
+    exec(compile(change(ast.parse(source, file)), file, "exec"), namespace)
     return namespace

@@ -24,7 +24,7 @@ class Sums(Extents):
     def by_rows(self, loop: str) -> bool:
         """Whether a loop that hands over rows becomes one over rows, and one over the positions of each."""
         p = self.flushed
-        if p is None or self.s.cuda or loop in self.s.unrolled or self.s.leaves(p.position)[-1] != loop:
+        if p is None or self.s.written(loop) == 0 or self.s.leaves(p.position)[-1] != loop:
             return False
         place, last = self.s.loops.index(loop), self.covered(p)[-1][0]
         level = self.level(p.tensor, last)
@@ -128,12 +128,30 @@ class Sums(Extents):
             made.count = self.extent(lane)
         return made
 
+    def whole(self) -> bool:
+        """Whether the sums that begin here are all that is added to an output, one for each entry."""
+        outside = self.s.loops[: self.summed]
+        dense = not any(self.s.iterator(root) or any(map(self.s.position, self.s.leaves(root))) for root in self.out)
+        dense = dense and all(set(self.s.roots(loop)) <= self.out for loop in outside)
+        private = any(race.kind == "private" and onto != "vector" for _, onto, race in self.s.tags)
+        fresh = not (self.s.pattern or self.st.accumulate or self.guarded or self.flushed or private)
+        return fresh and dense and self.races() == NONE
+
+    def alone(self, value: str) -> Node:
+        """The sum of an entry that nothing else is added to."""
+        made = self.update(value, NONE)
+        return made if self.st.accumulate else Put(made.target, value)
+
     def hand_over(self, last: str = "") -> list[Node]:
         """Add the sum of a row that ends to the output; the first and last of a block are kept aside if carried.
 
         `last` is the condition under which it is the last one.
         """
         race = self.races()
+        if race.kind == "atomic" and last not in ("", "True"):
+            p = self.flushed.position if self.flushed else ""
+            edge = f"{p}_next == {p}_first or {last}"
+            return [Guard("if", edge, [self.update("acc", race)], [self.alone("acc")])]
         if race.kind != "carry":
             return [self.update("acc", race)]
         _, at = self.target()

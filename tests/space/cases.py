@@ -26,7 +26,9 @@ from headway.kernels.space import (
     kernel,
     runtime,
 )
+from headway.kernels.space.integers import load_integers
 from headway.kernels.space.source import load
+from numba import cuda
 
 MODULE = importlib.import_module("headway.kernels.space.kernel")
 
@@ -89,41 +91,48 @@ def tensor(array: np.ndarray, form: Format) -> Tensor:
 def check(made: Schedule, operands: dict[str, Any], shape: tuple[int, ...], plain: bool = False) -> None:
     """A kernel and the interpreter agree, on whole numbers: the order of sums does not matter."""
     run = kernel(made)
-    with patch.object(MODULE, "compiled", run_plain if plain else MODULE.compiled):
+    if plain:
+        with patch.object(MODULE, "compiled", run_plain), patch.object(cuda, "device_array", np.empty):
+            found = run(**operands) if made.cuda else run(threads=2, **operands)
+    else:
         found = run(**operands) if made.cuda else run(threads=2, **operands)
     found = found.to_dense() if isinstance(found, Tensor) else found
     expected = interpret(made.statement, np.zeros(shape, found.dtype), **operands)
     assert np.array_equal(found, expected), f"{run.source}\n{found}\n{expected}"
 
 
-def run_plain(made: Kernel, dtype: np.dtype) -> Any:
-    """The function of a kernel in plain Python; a CUDA kernel runs all its threads in turn, a warp being one."""
+def run_plain(made: Kernel, dtype: np.dtype, wide: bool = False) -> Any:
+    """The functions of a kernel in plain Python; a CUDA kernel runs all its threads in turn, a warp being one."""
     constants = {"zero": made.schedule.statement.semiring.zero(dtype), "dtype": dtype, "LANES": 1}
     shared = {"lower": runtime.lower, "upper": runtime.upper, "term": runtime.term, "empty": np.empty}
-    shared |= {"upper_together": runtime.upper, "int64": int, "uint32": int, "uint64": int}
+    shared |= {"upper_together": runtime.upper, "WARP": 1, "int64": int, "uint32": int, "uint64": int}
     if not made.schedule.cuda:
         atomics = {"atomic_add": _add, "atomic_min": _min}
         return load(made.source, **constants, **shared, **atomics)["kernel"]
     ids = {name: SimpleNamespace(x=0) for name in ("blockIdx", "threadIdx", "blockDim", "gridDim")}
     local = SimpleNamespace(array=lambda size, dtype: np.empty(size, dtype))
-    cuda = SimpleNamespace(**ids, atomic=SimpleNamespace(add=_add, min=_min), local=local)
+    grid = {"grid": lambda _: ids["blockIdx"].x * ids["blockDim"].x + ids["threadIdx"].x}
+    grid |= {"gridsize": lambda _: ids["gridDim"].x * ids["blockDim"].x}
+    names = SimpleNamespace(**ids, **grid, atomic=SimpleNamespace(add=_add, min=_min), local=local)
     rows = dict.fromkeys(("row_add", "row_min", "row_or"), lambda value, width: value)
     rows |= {"segment_add": lambda array, at, row, value, count: _add(array, at, value)}
-    function = load(made.source, **constants, **shared, cuda=cuda, **rows)["kernel"]
-
+    found = load_integers(made.source, wide, **constants, **shared, cuda=names, **rows)
     lanes = made.lanes if any(onto == "lane" for _, onto, _ in made.schedule.tags) else 1
 
     class Launch:
+        def __init__(self, function: Any) -> None:
+            self.function = function
+
         def __getitem__(self, size: tuple[int, int]) -> Any:
             def launch(*arguments: Any) -> None:
                 ids["gridDim"].x, ids["blockDim"].x = min(size[0], 3), size[1] // lanes
                 for ids["blockIdx"].x in range(min(size[0], 3)):
                     for ids["threadIdx"].x in range(size[1] // lanes):
-                        function(*arguments)
+                        self.function(*arguments)
 
             return launch
 
-    return Launch()
+    return {name: Launch(found[name]) for name in ("kernel", "starts") if name in found}
 
 
 def _add(array: np.ndarray, at: Any, value: Any) -> None:

@@ -66,6 +66,9 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     for name, form in {"csr": CSR, "dcsr": DCSR}.items():
         s = fused(schedule(SPMV, A=form)).split("p", "b", "q", 32)
         yield f"staged, {name}", s.parallelize("b", "block", "atomic").parallelize("q", "thread", "staged")
+        s = fused(schedule(SPMV, A=form)).split("p", "b", "q", 64).split("q", "k", "t", 32)
+        s = s.reorder("b", "t", "k").unroll("k").parallelize("b", "block", "atomic")
+        yield f"staged by 32 threads, {name}", s.parallelize("t", "thread", "staged")
     yield (
         "nonzero a thread",
         v.fuse("i", "j", "f")
@@ -75,6 +78,12 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         .parallelize("t", "thread", "atomic"),
     )
     m = schedule(SPMM, A=CSR)
+    s = fused(m.bound("k", 5).split("k", "c", "l", 2), "c", "l").split("p", "b", "q", 32).split("q", "part", "one", 8)
+    s = s.reorder("b", "part", "l", "c", "one").parallelize("b", "block", "atomic")
+    yield (
+        "columns over lanes, several each, rows of a block",
+        s.unroll("c").unroll("one", 3).parallelize("part", "warp", "atomic").parallelize("l", "lane"),
+    )
     yield (
         "columns over lanes",
         rows(m, 4, "k", "j").parallelize("r", "warp").parallelize("k", "lane"),

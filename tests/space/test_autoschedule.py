@@ -9,6 +9,7 @@ from headway.kernels.space import CSC, CSR, Schedule, autoschedule, kernel, rows
 from headway.kernels.space.autoschedule import Rows, space
 
 SPMV, SPMM = "y[i] = A[i, j] * x[j]", "C[i, k] = A[i, j] * B[j, k]"
+SDDMM, TTV = "D[i, j] = A[i, j] * B[i, k] * C[j, k]", "Y[i, j] = A[i, j, k] * x[k]"
 EVEN, SKEWED = Rows(1000, 8000, 12), Rows(100_000, 2_000_000, 900_000)
 
 
@@ -20,16 +21,18 @@ EVEN, SKEWED = Rows(1000, 8000, 12), Rows(100_000, 2_000_000, 900_000)
         (SPMV, "coo", "cpu", EVEN, '"threads", "carry").parallelize("one", "vector", "private")'),
         (SPMV, "csc", "cpu", EVEN, '"threads", "private")'),
         (SPMM, "csr", "cpu", EVEN, '.unroll("j1")'),
-        (SPMV, "csr", "cuda", EVEN, '.parallelize("j", "lane", shuffle(8))'),
-        (SPMV, "csr", "cuda", Rows(1000, 1000, 2), '.parallelize("row", "thread")'),
-        (SPMV, "csr", "cuda", SKEWED, '.parallelize("part", "thread", "atomic")'),
+        (SPMV, "csr", "cuda", EVEN, '.parallelize("one", "thread", "staged")'),
         (SPMV, "csc", "cuda", EVEN, '.parallelize("part", "thread", "atomic")'),
-        (SPMM, "csr", "cuda", EVEN, '.parallelize("row", "warp").parallelize("k", "lane")'),
-        (SPMM, "csr", "cuda", SKEWED, '.parallelize("part", "warp", "atomic").parallelize("k", "lane")'),
+        (SPMM, "csr", "cuda", EVEN, '.parallelize("part", "warp", "atomic").parallelize("k_lane", "lane")'),
+        (SDDMM, "csr", "cuda", EVEN, '.parallelize("one", "warp").parallelize("k", "lane", shuffle(8))'),
+        (TTV, "csf", "cuda", Rows(1000, 9000, 12), '.parallelize("row", "warp").parallelize("k", "lane", shuffle(8))'),
+        (TTV, "csf", "cuda", Rows(1000, 1000, 2), '.parallelize("row", "thread")'),
     ],
 )
 def test_choice(text: str, form: str, target: str, rows: Rows, expected: str) -> None:
-    assert autoschedule(schedule(text, A=FORMATS[form]), target, rows).code.endswith(expected)
+    pattern = "A" if text in (SDDMM, TTV) else None
+    base = schedule(text, pattern=pattern, A=(FORMATS_3D | FORMATS)[form])
+    assert autoschedule(base, target, rows).code.endswith(expected)
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])

@@ -13,9 +13,10 @@ from cases import MODULE, check
 from cuda_cases import operands, schedules
 from headway.kernels import warp
 from headway.kernels.space import Kernel, device_runtime, runtime
-from headway.kernels.space.source import load
+from headway.kernels.space.integers import load_integers
+from numba import cuda
 
-LANES = {how: made for how, made in schedules() if how.startswith(("row to", "segments", "columns over"))}
+LANES = {how: made for how, made in schedules() if how.startswith(("row to", "segments", "columns", "staged by"))}
 
 
 class Warp:
@@ -28,6 +29,8 @@ class Warp:
         self.barriers: dict[int, threading.Barrier] = {}
         self.atomic = SimpleNamespace(add=self.add)
 
+        self.shared = SimpleNamespace(array=self.array)
+        self.staged: dict[int, np.ndarray] = {}
         self.first = 0  # thread of the block that is lane 0
         self.blockIdx = self.gridDim = self.blockDim = SimpleNamespace(x=1)
 
@@ -40,6 +43,7 @@ class Warp:
             array[at] += value
 
     def exchange(self, mask: int, value: Any, source: int) -> Any:
+        mask, source = int(mask), int(source)
         with self.lock:
             barrier = self.barriers.setdefault(mask, threading.Barrier(mask.bit_count(), timeout=20))
         assert mask >> self.me.lane & 1
@@ -64,6 +68,21 @@ class Warp:
     def ffs(self, bits: int) -> int:
         return (bits & -bits).bit_length()
 
+    def grid(self, _: int) -> int:
+        return self.blockIdx.x * self.blockDim.x + self.threadIdx.x
+
+    def gridsize(self, _: int) -> int:
+        return self.gridDim.x * self.blockDim.x
+
+    def syncthreads(self) -> None:
+        """Of a block that is one warp."""
+        self.exchange(warp.ALL, 0, 0)
+
+    def array(self, size: int, dtype: Any) -> np.ndarray:
+        """In shared memory, of the one array that there is."""
+        with self.lock:
+            return self.staged.setdefault(self.blockIdx.x, np.empty(size, dtype))
+
     def run(self, lanes: int, work) -> None:
         def one(lane: int) -> None:
             self.me.lane = lane
@@ -84,6 +103,7 @@ def lanes() -> Any:
     with (
         patch.object(device_runtime, "cuda", found),
         patch.object(device_runtime, "lane_mask", device_runtime.lane_mask.py_func),
+        patch.object(cuda, "device_array", np.empty),
     ):
         yield found
 
@@ -133,13 +153,18 @@ def test_search(lanes: Warp, size: int) -> None:
 def test_kernels(lanes: Warp, how: str) -> None:
     """Whole kernels, warp after warp, each with all its lanes."""
 
-    def in_python(run: Kernel, dtype: np.dtype) -> Any:
+    def in_python(run: Kernel, dtype: np.dtype, wide: bool) -> Any:
         names = {name: getattr(runtime, name) for name in ("lower", "upper", "term")}
-        names |= {name: getattr(device_runtime, name).py_func for name in ("row_add", "segment_add", "upper_together")}
+        ours = ("row_add", "segment_add", "upper_together", "lanes_of")
+        names |= {name: getattr(device_runtime, name).py_func for name in ours} | {"LANES": run.lanes, "WARP": 32}
         zero = run.schedule.statement.semiring.zero(dtype)
-        function = load(run.source, cuda=lanes, zero=zero, LANES=run.lanes, **names)["kernel"]
+        found = load_integers(run.source, wide, cuda=lanes, zero=zero, dtype=dtype, **names)
+        lanes.staged.clear()
 
         class Launch:
+            def __init__(self, function: Any) -> None:
+                self.function = function
+
             def __getitem__(self, size: tuple[int, int]) -> Any:
                 return lambda *arguments: self.launch(size, arguments)
 
@@ -148,9 +173,9 @@ def test_kernels(lanes: Warp, how: str) -> None:
                 for block in range(size[0]):
                     lanes.blockIdx = SimpleNamespace(x=block)
                     for lanes.first in range(0, size[1], 32):
-                        lanes.run(min(32, size[1] - lanes.first), lambda lane: function(*arguments))
+                        lanes.run(min(32, size[1] - lanes.first), lambda lane: self.function(*arguments))
 
-        return Launch()
+        return {name: Launch(found[name]) for name in ("kernel", "starts") if name in found}
 
     given, shape = operands(LANES[how])
     with patch.object(MODULE, "compiled", in_python):
