@@ -31,13 +31,13 @@ _POOL = ThreadPoolExecutor(os.cpu_count() or 1)
 class Kernel:
     """Call it with the operands by name, and `out` to add to or to write into.
 
-    `source` is the text that Numba compiles, once for each kind of arrays.
+    `source` is the text that Numba compiles, once for each kind of arrays. With `active` it is a step of `Rounds`.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, active: str = "") -> None:
         check_schedule(schedule)
         self.schedule = schedule
-        self.nest = lower(schedule)
+        self.nest = lower(schedule, active)
         self.parameters = parameters(schedule, self.nest)
         self.source = source_of(schedule, self.nest, self.parameters)
         self.iterations = load(self.source).get("iterations")

@@ -1,0 +1,115 @@
+"""What all blocks of a grid do together: read what others write, and wait for each other.
+
+In the CUDA simulator blocks run one after the other: there such a grid is one block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import cuda, int32, types
+
+from .warp import SIMULATED, device
+
+CAME, FELL = 2**16 - 1, 2**16  # of what blocks tell: how many came, and in how many a label fell
+LATEST = 3  # of what a grid tells: see `any_fell`
+
+
+def _instruction(instruction: str, memory: bool, operands: int) -> Any:
+    """Device function: a PTX instruction on an entry of an array of 32 or 64 bits, in the order and scope it names.
+
+    `memory`: what is written before or read after it must not be moved across.
+    """
+    from numba.cuda import cgutils  # the simulator lacks both
+    from numba.cuda.extending import intrinsic
+
+    def generate(context, builder, signature, args):
+        array, index = signature.args[:2]
+        at = context.cast(builder, args[1], index, types.intp)
+        held = context.make_array(array)(context, builder, args[0])
+        pointer = cgutils.get_item_pointer(context, builder, array, held, [at], wraparound=False)
+        bits = array.dtype.bitwidth
+        word, letter = ir.IntType(bits), {32: "r", 64: "l"}[bits]
+        given = [context.cast(builder, args[2], signature.args[2], array.dtype)] if operands > 2 else []
+        clobber = ",~{memory}" if memory else ""
+        asm = ir.InlineAsm(
+            ir.FunctionType(word, [pointer.type, *(word for _ in given)]),
+            f"{instruction}{bits} $0, [$1]{', $2' if given else ''};",
+            f"={letter},l{f',{letter}' if given else ''}{clobber}",
+            side_effect=True,
+        )
+        found = builder.call(asm, [pointer, *given])
+        return builder.bitcast(found, context.get_value_type(array.dtype))
+
+    if operands > 2:
+
+        @intrinsic
+        def change(typing, array, at, value):
+            return array.dtype(array, at, value), generate
+
+        return change
+
+    @intrinsic
+    def load(typing, array, at):
+        return array.dtype(array, at), generate
+
+    return load
+
+
+if SIMULATED:
+
+    @device
+    def fresh(array, at):
+        return array[at]
+
+    @device
+    def _arrive(array, at, value):
+        return cuda.atomic.add(array, at, value)
+
+    _seen = fresh
+else:
+    _load = _instruction("ld.relaxed.gpu.global.b", False, 2)
+    _acquire = _instruction("ld.acquire.gpu.global.b", True, 2)
+    _add = _instruction("atom.add.acq_rel.gpu.global.u", True, 3)
+
+    @device
+    def fresh(array, at):
+        """An entry (32 or 64 bits) that other threads of the grid may write: not from a cache of this one's own."""
+        return _load(array, at)  # pyright: ignore[reportCallIssue]  # the typing context is Numba's
+
+    @device
+    def _arrive(array, at, value):
+        return _add(array, at, value)  # pyright: ignore[reportCallIssue]
+
+    @device
+    def _seen(array, at):
+        return _acquire(array, at)  # pyright: ignore[reportCallIssue]
+
+
+@device
+def tell(told, turn, fell):
+    """Leave `turn` in `told[LATEST]` where `fell` holds in a thread of the block."""
+    if cuda.syncthreads_or(int32(1) if fell else int32(0)) and cuda.threadIdx.x == 0:
+        told[LATEST] = turn
+
+
+@device
+def any_fell(told, turn, fell):
+    """Whether `fell` holds in any thread of the grid, when all threads have come; all blocks must be resident.
+
+    `turn` counts the calls from 1. `told` is int32[4], zero at first: `told[turn % 3]` counts the blocks that came, and
+    from bit 16 on those in which it holds. A block is at most one call ahead of another, so a third counter is free: it
+    is cleared for the next call. `told[LATEST]` is left alone.
+    """
+    here = cuda.syncthreads_or(int32(1) if fell else int32(0))
+    come = int32(0)
+    if cuda.threadIdx.x == 0:
+        slot = int32(turn % 3)
+        if cuda.blockIdx.x == 0:
+            told[int32((turn + 1) % 3)] = 0
+        mine = int32(FELL + 1) if here else int32(1)
+        come = int32(_arrive(told, slot, mine) + mine)
+        while (come & CAME) < cuda.gridDim.x:
+            come = _seen(told, slot)
+    return cuda.syncthreads_or(int32(come >> 16)) != 0
