@@ -113,7 +113,8 @@ class Rounds:
         given, blocks, threads = self.arguments(out, marks, told, **operands)
         # Here, once: for an array of another library Numba waits until its stream is done.
         given = tuple(cuda.as_cuda_array(one) if _on_device(one) else one for one in given)
-        kernel, once = (cuda.jit(one, launch_bounds=threads) for one in self.functions(out.dtype))
+        options: dict[str, Any] = {} if warp.SIMULATED else {"launch_bounds": threads}  # registers for whole blocks
+        kernel, once = (cuda.jit(**options)(one) for one in self.functions(out.dtype))
         resident = 1
         if not warp.SIMULATED:
             kernel = kernel.specialize(*given)
