@@ -136,11 +136,14 @@ ALGORITHMS: dict[str, Callable[[Store], Kernel]] = {
     **{name: partial(_relaxation, name) for name in relax.ALGORITHMS},
 }
 DEFAULT = "edge-profile"
+ON_CUDA = {DEFAULT, "esdg", *relax.ALGORITHMS, *relax.VIRTUAL_WARPS}
+ON_CUDA_ALONE = {*relax.VIRTUAL_WARPS}
+NAMES = (*ALGORITHMS, *relax.VIRTUAL_WARPS)
 ON_CONNECTIONS_ALONE = {"esdg"}  # these refuse a store with footpaths
 
 
 def algorithms_for(store: Store) -> list[str]:
-    """The algorithms that answer this store."""
+    """The algorithms that answer this store on a CPU."""
     refused = ON_CONNECTIONS_ALONE if len(store.timetable.footpaths.to) else set()
     return [name for name in ALGORITHMS if name not in refused]
 
