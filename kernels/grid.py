@@ -13,7 +13,7 @@ from numba import cuda, int32, types
 from .warp import SIMULATED, device
 
 CAME, FELL = 2**16 - 1, 2**16  # of what blocks tell: how many came, and in how many a label fell
-LATEST = 3  # of what a grid tells: see `any_fell`
+LATEST, TOLD = 3, 4  # of the words in which a grid tells, and how many they are: see `any_fell`
 
 
 def _instruction(instruction: str, memory: bool, operands: int) -> Any:
@@ -57,34 +57,37 @@ def _instruction(instruction: str, memory: bool, operands: int) -> Any:
     return load
 
 
-if SIMULATED:
+def _on_entries() -> tuple[Any, Any, Any]:
+    """Device functions: a load as of `fresh`, one that comes before all that follows it, and an addition that also
+    comes after all that precedes it.
+    """
+    if SIMULATED:
+        return device(_plain_load), device(_plain_load), device(_plain_add)
+    load = _instruction("ld.relaxed.gpu.global.b", False, 2)
+    acquire = _instruction("ld.acquire.gpu.global.b", True, 2)
+    add = _instruction("atom.add.acq_rel.gpu.global.u", True, 3)
+    return (
+        device(lambda array, at: load(array, at)),
+        device(lambda array, at: acquire(array, at)),
+        device(lambda array, at, value: add(array, at, value)),
+    )
 
-    @device
-    def fresh(array, at):
-        return array[at]
 
-    @device
-    def _arrive(array, at, value):
-        return cuda.atomic.add(array, at, value)
+def _plain_load(array, at):
+    return array[at]
 
-    _seen = fresh
-else:
-    _load = _instruction("ld.relaxed.gpu.global.b", False, 2)
-    _acquire = _instruction("ld.acquire.gpu.global.b", True, 2)
-    _add = _instruction("atom.add.acq_rel.gpu.global.u", True, 3)
 
-    @device
-    def fresh(array, at):
-        """An entry (32 or 64 bits) that other threads of the grid may write: not from a cache of this one's own."""
-        return _load(array, at)  # pyright: ignore[reportCallIssue]  # the typing context is Numba's
+def _plain_add(array, at, value):
+    return cuda.atomic.add(array, at, value)
 
-    @device
-    def _arrive(array, at, value):
-        return _add(array, at, value)  # pyright: ignore[reportCallIssue]
 
-    @device
-    def _seen(array, at):
-        return _acquire(array, at)  # pyright: ignore[reportCallIssue]
+_load, _acquire, _add = _on_entries()
+
+
+@device
+def fresh(array, at):
+    """An entry (32 or 64 bits) that other threads of the grid may write: not from a cache of this one's own."""
+    return _load(array, at)
 
 
 @device
@@ -109,7 +112,7 @@ def any_fell(told, turn, fell):
         if cuda.blockIdx.x == 0:
             told[int32((turn + 1) % 3)] = 0
         mine = int32(FELL + 1) if here else int32(1)
-        come = int32(_arrive(told, slot, mine) + mine)
+        come = int32(_add(told, slot, mine) + mine)
         while (come & CAME) < cuda.gridDim.x:
-            come = _seen(told, slot)
+            come = _acquire(told, slot)
     return cuda.syncthreads_or(int32(come >> 16)) != 0

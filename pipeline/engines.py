@@ -149,7 +149,7 @@ def algorithms_for(store: Store) -> list[str]:
 
 
 class Arrivals:
-    """One algorithm on one store, by name or made elsewhere. A call uses one thread and may be made from many at once."""
+    """One algorithm on one store, by name or made elsewhere. A call uses one thread, and many may be made at once."""
 
     def __init__(self, store: Store, algorithm: str | Kernel = DEFAULT) -> None:
         self._kernel = ALGORITHMS[algorithm](store) if isinstance(algorithm, str) else algorithm

@@ -73,19 +73,21 @@ def small_store(vertices: int, rows: int, walking: bool, seed: int) -> Store:
     return replace(store, timetable=replace(store.timetable, footpaths=paths))
 
 
-def assert_rounds_equal_to_scan(store: Store, algorithm: str, sync: str | int, queries: Queries, times: int = 1) -> None:
+def assert_rounds_equal_to_scan(
+    store: Store, algorithm: str, sync: str | int, queries: Queries, times: int = 1
+) -> None:
     """A relaxation in rounds on a device, and how many rounds it says that it made."""
-    from headway.pipeline.device_engines import DeviceRelaxation
+    from headway.pipeline.device_relaxation import DeviceRelaxation
 
     sources = vertices_of(store, queries.origin)
     expected = Arrivals(store, "connection-scan")(sources, queries.departure)
-    engine = DeviceRelaxation(store, algorithm, sync)
+    engine = DeviceRelaxation(store, algorithm, sync)  # pyright: ignore[reportArgumentType]
     for _ in range(times):
         found = np.empty_like(expected)
         rounds = engine.search(np.arange(len(queries)), sources, queries.departure, found)
         assert np.array_equal(found, expected), np.argwhere(found != expected)[:5]
         assert (rounds >= 1).all()
-        assert (rounds <= store.timetable.vertices + (1 if sync == "device" else sync)).all()
+        assert (rounds <= store.timetable.vertices + (1 if sync == "device" else int(sync))).all()
 
 
 def weights(store: Store) -> Weights:

@@ -1,4 +1,4 @@
-"""The paper's algorithms on a real device: all of them, whoever finds that nothing falls; skipped where there is none."""
+"""The paper's algorithms on a real device, whoever finds that nothing falls; skipped where there is none."""
 
 from __future__ import annotations
 

@@ -19,7 +19,15 @@ from .schedule import Schedule, check_schedule
 from .source import load
 from .statement import accesses
 
-NAMES = {"LATEST", "any_fell", "fell", "fresh", "tell", "told", "turn"}  # what the text uses beside those of every kernel
+NAMES = {
+    "LATEST",
+    "any_fell",
+    "fell",
+    "fresh",
+    "tell",
+    "told",
+    "turn",
+}  # what the text uses beside those of every kernel
 
 
 class Rounds:
@@ -99,8 +107,8 @@ class Rounds:
         found = (*(given[name] for name in self.parameters), marks, told)
         return found, blocks, max(step._block() for step in self.steps)
 
-    def prepared(self, out: Any, marks: Any, told: Any, **operands: Any) -> Prepared:
-        """Both functions compiled for arrays on the current device.
+    def prepared(self, out: Any, marks: Any, told: Any, stream: Any = 0, **operands: Any) -> Prepared:
+        """Both functions compiled for arrays on the current device, to be launched on `stream`.
 
         `out` holds the labels to begin with. `marks` int32[2, *out.shape]: `marks[1]` is 1 at active entries, all else
         is 0. `told` int32[4] is 0; `told[3]` is then how many rounds were made, or the last one of `once` in which a
@@ -121,8 +129,8 @@ class Rounds:
             (compiled,) = kernel.overloads.values()
             resident = compiled.max_cooperative_grid_blocks(threads)
             compiled.cooperative = True  # the driver starts all blocks at once, or none
-        once = once[min(blocks, 2**31 - 1), threads]
-        return Prepared(kernel[min(blocks, resident), threads], once, given)
+        once = once[min(blocks, 2**31 - 1), threads, stream]
+        return Prepared(kernel[min(blocks, resident), threads, stream], once, given)
 
 
 class Prepared(NamedTuple):

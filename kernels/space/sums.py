@@ -82,7 +82,7 @@ class Sums(Extents):
         return str(node)
 
     def fresh(self, node: Access) -> str:
-        """In rounds: whether an entry fell in the one before; or an entry of the output, which others lower, read once."""
+        """In rounds: whether an entry fell in the one before; or an entry of the output, read once: others lower it."""
         at = place(node.indices)
         if node.tensor == self.active:
             return f"fresh({self.active}_now, {at}) == turn"

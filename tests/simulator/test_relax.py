@@ -13,7 +13,6 @@ from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.device_engines import ALGORITHMS
 from kernel_checks import assert_equal_to_scan, assert_rounds_equal_to_scan, random_queries, small_store
 
-
 CASES = [(name, "device") for name in (*relax.ALGORITHMS, *relax.VIRTUAL_WARPS)]
 
 

@@ -1,4 +1,4 @@
-"""Statements repeated in rounds on CUDA: their text, as PTX, and what is refused. The simulator and devices run them."""
+"""Statements repeated in rounds on CUDA, as PTX, and what is refused. The simulator and devices run them."""
 
 from __future__ import annotations
 
