@@ -41,19 +41,23 @@ class DeviceRelaxation:
             schedules.append(relax.footpath(block))
             given["F"] = walking(store.timetable.footpaths)
         # What a query starts from, and what it leaves: vertices active now and next, what the grid tells, labels.
-        self._marks, self._told = slice(2 * vertices), slice(2 * vertices, 2 * vertices + TOLD)
-        self._labels, self._left = slice(2 * vertices + TOLD, None), slice(2 * vertices, None)
+        told, labels = slice(2 * vertices, 2 * vertices + TOLD), slice(2 * vertices + TOLD, None)
         start = np.zeros(3 * vertices + TOLD, np.int32)
-        start[self._labels] = NEVER
+        start[labels] = NEVER
         self._lock = Lock()  # the arrays are those of one query
         with troubles():
             self._stream: Any = 0 if warp.SIMULATED else cuda.stream()
-            self._start, self._end = _pinned(start), _pinned(start)
-            self._device = _copy(start)
-            marks = self._device[self._marks].reshape(2, vertices)
+            self._start, self._end, self._device = _pinned(start), _pinned(start), _copy(start)
+            self._told, self._labels = (self._device[told], self._end[told]), (self._device[labels], self._end[labels])
+            self._left = self._device[2 * vertices :], self._end[2 * vertices :]
+            self._first = self._start[vertices : 2 * vertices], self._start[labels]  # marks of the first round
             operands = _to_device(given) | {"width": store.cluster_ap.width}
             self._rounds = Rounds(*schedules, active="active").prepared(
-                self._device[self._labels], marks, self._device[self._told], self._stream, **operands
+                self._labels[0],
+                self._device[: 2 * vertices].reshape(2, vertices),
+                self._told[0],
+                self._stream,
+                **operands,
             )
 
     def search(self, order: np.ndarray, sources: Rows, leave: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -61,32 +65,33 @@ class DeviceRelaxation:
 
         Returns how many rounds each query took, int32[queries].
         """
-        taken, vertices = np.zeros(len(leave), np.int32), out.shape[1]
-        marks, labels = self._start[vertices : 2 * vertices], self._start[self._labels]  # marks of the first round
+        taken, (marks, labels) = np.zeros(len(leave), np.int32), self._first
         with self._lock, troubles():
             for q in order:
                 at = sources[1][sources[0][q] : sources[0][q + 1]]
                 marks[at], labels[at] = 1, leave[q]
-                self._send()
-                taken[q] = self._until_stable()
-                out[q] = self._end[self._labels]
-                marks[at], labels[at] = 0, NEVER
+                try:
+                    self._send()
+                    taken[q] = self._until_stable()
+                finally:  # also when interrupted
+                    marks[at], labels[at] = 0, NEVER
+                out[q] = self._labels[1]
         return taken
 
     def _until_stable(self) -> int:
         """All rounds, and the labels on the host; how many rounds there were."""
-        told = self._end[self._told]
+        told = self._told[1]
         if self._every is None:
             self._rounds.to_fixed_point()
-            self._fetch(self._left)
+            self._fetch(*self._left)
             return told[LATEST]
         turn = told[LATEST] = 0
         while told[LATEST] == turn:  # a label fell in the last round
             for _ in range(self._every):
                 turn += 1
                 self._rounds.once(turn)
-            self._fetch(self._told)
-        self._fetch(self._labels)
+            self._fetch(*self._told)
+        self._fetch(*self._labels)
         return turn
 
     def _send(self) -> None:
@@ -95,12 +100,12 @@ class DeviceRelaxation:
         else:
             self._device.copy_to_device(self._start, stream=self._stream)
 
-    def _fetch(self, part: slice) -> None:
-        """Copy to the host when all that was launched is done."""
+    def _fetch(self, part: Any, host: np.ndarray) -> None:
+        """Copy a part to the host when all that was launched is done."""
         if warp.SIMULATED:
-            self._end[part] = self._device[part]
+            host[:] = part
         else:
-            self._device[part].copy_to_host(self._end[part], stream=self._stream)
+            part.copy_to_host(host, stream=self._stream)
             self._stream.synchronize()
 
 

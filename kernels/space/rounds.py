@@ -125,7 +125,7 @@ class Rounds:
         kernel, once = (cuda.jit(**options)(one) for one in self.functions(out.dtype))
         resident = 1
         if not warp.SIMULATED:
-            kernel = kernel.specialize(*given)
+            kernel, once = kernel.specialize(*given), once.specialize(*given, 1)
             (compiled,) = kernel.overloads.values()
             resident = compiled.max_cooperative_grid_blocks(threads)
             compiled.cooperative = True  # the driver starts all blocks at once, or none
