@@ -16,11 +16,8 @@ CAME, FELL = 2**16 - 1, 2**16  # of what blocks tell: how many came, and in how 
 LATEST, TOLD = 3, 4  # of the words in which a grid tells, and how many they are: see `any_fell`
 
 
-def _instruction(instruction: str, memory: bool, operands: int) -> Any:
-    """Device function: a PTX instruction on an entry of an array of 32 or 64 bits, in the order and scope it names.
-
-    `memory`: what is written before or read after it must not be moved across.
-    """
+def _instruction(instruction: str, given: bool = False) -> Any:
+    """A PTX instruction, which names order and scope, on an entry of an array (32 or 64 bits), and a value if `given`."""
     from numba.cuda import cgutils  # the simulator lacks both
     from numba.cuda.extending import intrinsic
 
@@ -31,30 +28,25 @@ def _instruction(instruction: str, memory: bool, operands: int) -> Any:
         pointer = cgutils.get_item_pointer(context, builder, array, held, [at], wraparound=False)
         bits = array.dtype.bitwidth
         word, letter = ir.IntType(bits), {32: "r", 64: "l"}[bits]
-        given = [context.cast(builder, args[2], signature.args[2], array.dtype)] if operands > 2 else []
-        clobber = ",~{memory}" if memory else ""
+        values = [context.cast(builder, args[2], signature.args[2], array.dtype)] if given else []
         asm = ir.InlineAsm(
-            ir.FunctionType(word, [pointer.type, *(word for _ in given)]),
+            ir.FunctionType(word, [pointer.type, *(word for _ in values)]),
             f"{instruction}{bits} $0, [$1]{', $2' if given else ''};",
-            f"={letter},l{f',{letter}' if given else ''}{clobber}",
+            f"={letter},l{f',{letter}' if given else ''},~{{memory}}",
             side_effect=True,
         )
-        found = builder.call(asm, [pointer, *given])
+        found = builder.call(asm, [pointer, *values])
         return builder.bitcast(found, context.get_value_type(array.dtype))
-
-    if operands > 2:
-
-        @intrinsic
-        def change(typing, array, at, value):
-            return array.dtype(array, at, value), generate
-
-        return change
 
     @intrinsic
     def load(typing, array, at):
         return array.dtype(array, at), generate
 
-    return load
+    @intrinsic
+    def change(typing, array, at, value):
+        return array.dtype(array, at, value), generate
+
+    return change if given else load
 
 
 def _on_entries() -> tuple[Any, Any, Any]:
@@ -63,9 +55,9 @@ def _on_entries() -> tuple[Any, Any, Any]:
     """
     if SIMULATED:
         return device(_plain_load), device(_plain_load), device(_plain_add)
-    load = _instruction("ld.relaxed.gpu.global.b", False, 2)
-    acquire = _instruction("ld.acquire.gpu.global.b", True, 2)
-    add = _instruction("atom.add.acq_rel.gpu.global.u", True, 3)
+    load = _instruction("ld.relaxed.gpu.global.b")
+    acquire = _instruction("ld.acquire.gpu.global.b")
+    add = _instruction("atom.add.acq_rel.gpu.global.u", given=True)
     return (
         device(lambda array, at: load(array, at)),
         device(lambda array, at: acquire(array, at)),

@@ -12,7 +12,7 @@ from ..kernels import relax, warp
 from ..kernels.grid import LATEST, TOLD
 from ..kernels.hierarchy import hierarchy, walking
 from ..kernels.levels import NEVER
-from ..kernels.space.rounds import Rounds
+from ..kernels.space.rounds import rounds
 from ..kernels.space.tensors import Tensor
 from ..storage.store import Store
 from .engines import Rows
@@ -52,7 +52,7 @@ class DeviceRelaxation:
             self._left = self._device[2 * vertices :], self._end[2 * vertices :]
             self._first = self._start[vertices : 2 * vertices], self._start[labels]  # marks of the first round
             operands = _to_device(given) | {"width": store.cluster_ap.width}
-            self._rounds = Rounds(*schedules, active="active").prepared(
+            self._rounds = rounds(*schedules, active="active").prepared(
                 self._labels[0],
                 self._device[: 2 * vertices].reshape(2, vertices),
                 self._told[0],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from .cpu import CpuText, range_text
 from .nest import Combine, Loop, Update
-from .sums import place
 
 # For each target: which iteration is one's own, and how many run side by side.
 _IDS = {
@@ -38,11 +37,13 @@ class GpuText(CpuText):
             return [f"if {falls}:", f"    {update.mark} = turn + 1", "    fell = True"]
         if update.race.kind != "segments":
             return super().update(update)
-        return [f"segment_add({update.array}, {place(update.at)}, {update.row}, {update.value}, {update.count})"]
+        at = update.at[0] if len(update.at) == 1 else f"({', '.join(update.at)})"
+        return [f"segment_add({update.array}, {at}, {update.row}, {update.value}, {update.count})"]
 
     def atomic(self, update: Update) -> str:
+        at = update.at[0] if len(update.at) == 1 else f"({', '.join(update.at)})"
         how = "add" if self.semiring.sum == "+" else "min"
-        return f"cuda.atomic.{how}({update.array}, {place(update.at)}, {update.value})"
+        return f"cuda.atomic.{how}({update.array}, {at}, {update.value})"
 
     def combine(self, node: Combine) -> list[str]:
         how = {"+": "add", "min": "min", "|": "or"}[self.semiring.sum]

@@ -6,7 +6,8 @@ and lowered in place, so a round may do more than one step of each path; as sums
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -116,37 +117,63 @@ class Rounds:
         """
         from numba import cuda
 
-        from .. import warp
-
         given, blocks, threads = self.arguments(out, marks, told, **operands)
         # Here, once: for an array of another library Numba waits until its stream is done.
         given = tuple(cuda.as_cuda_array(one) if _on_device(one) else one for one in given)
-        options: dict[str, Any] = {} if warp.SIMULATED else {"launch_bounds": threads}  # registers for whole blocks
-        kernel, once = (cuda.jit(**options)(one) for one in self.functions(out.dtype))
-        resident = 1
-        if not warp.SIMULATED:
-            kernel, once = kernel.specialize(*given), once.specialize(*given, 1)
-            (compiled,) = kernel.overloads.values()
-            resident = compiled.max_cooperative_grid_blocks(threads)
-            compiled.cooperative = True  # the driver starts all blocks at once, or none
-        once = once[min(blocks, 2**31 - 1), threads, stream]
-        return Prepared(kernel[min(blocks, resident), threads, stream], once, given)
+        kernel, once = compiled(self, out.dtype, threads)
+        return Prepared(kernel, once, given, min(blocks, 2**31 - 1), threads, stream)
 
 
-class Prepared(NamedTuple):
-    """Rounds on arrays that lie on a device; launches wait for those before."""
+class Prepared:
+    """Rounds on arrays that lie on a device; what is called is compiled for them at its first call."""
 
-    kernel: Any
-    one_round: Any
-    given: tuple[Any, ...]
+    def __init__(self, kernel: Any, once: Any, given: tuple[Any, ...], blocks: int, threads: int, stream: Any) -> None:
+        self._kernel, self._one, self._given = kernel, once, given
+        self._blocks, self._threads, self._stream = blocks, threads, stream
 
     def to_fixed_point(self) -> None:
         """All rounds in one launch."""
-        self.kernel(*self.given)
+        self._all_rounds(*self._given)
 
     def once(self, turn: int) -> None:
         """The round `turn`, counted from 1."""
-        self.one_round(*self.given, turn)
+        self._one_round(*self._given, turn)
+
+    @cached_property
+    def _all_rounds(self) -> Any:
+        from .. import warp
+
+        if warp.SIMULATED:
+            return self._kernel[1, self._threads]
+        function = self._kernel.specialize(*self._given)
+        (found,) = function.overloads.values()
+        found.cooperative = True  # the driver starts all blocks at once, or none
+        resident = found.max_cooperative_grid_blocks(self._threads)
+        return function[min(self._blocks, resident), self._threads, self._stream]
+
+    @cached_property
+    def _one_round(self) -> Any:
+        from .. import warp
+
+        function = self._one if warp.SIMULATED else self._one.specialize(*self._given, 1)
+        return function[self._blocks, self._threads, self._stream]
+
+
+@cache
+def rounds(*schedules: Schedule, active: str) -> Rounds:
+    """The rounds of some schedules, made once."""
+    return Rounds(*schedules, active=active)
+
+
+@cache
+def compiled(made: Rounds, dtype: np.dtype, threads: int) -> list[Any]:
+    """`kernel` and `once`, with registers for so many threads; Numba specialises them for the operands."""
+    from numba import cuda
+
+    from .. import warp
+
+    options: dict[str, Any] = {} if warp.SIMULATED else {"launch_bounds": threads}
+    return [cuda.jit(**options)(one) for one in made.functions(dtype)]
 
 
 def _check(schedule: Schedule, first: Schedule, active: str) -> None:
@@ -155,12 +182,13 @@ def _check(schedule: Schedule, first: Schedule, active: str) -> None:
     statement, what = schedule.statement, f"rounds of {schedule.statement.text}"
     if not schedule.cuda:
         raise ScheduleError(f"{what}: parallelize onto CUDA's blocks and threads")
-    if statement.semiring.sum != "min" or not statement.accumulate or schedule.pattern or schedule.workspace:
-        raise ScheduleError(f"{what}: only a dense output lowered by min=, without precompute")
+    lowered = statement.semiring.sum == "min" and statement.accumulate and len(statement.output.indices) == 1
+    if not lowered or schedule.pattern or schedule.workspace:
+        raise ScheduleError(f"{what}: only an output of one index, lowered by min=, without precompute")
     if statement.output != first.statement.output:
         raise ScheduleError(f"{what}: the others lower {first.statement.output}")
     reads = [a for node in (*statement.where, *statement.products[0]) for a in accesses(node) if a.tensor == active]
-    if len(reads) != 1 or reads[0] not in statement.where or len(reads[0].indices) != len(statement.output.indices):
+    if len(reads) != 1 or reads[0] not in statement.where or len(reads[0].indices) != 1:
         raise ScheduleError(f"{what}: {active} must be one of its conditions, by an index of {statement.output}")
     names = {*statement.operands, *statement.indices, *statement.scalars, *schedule.loops}
     if taken := names & {*NAMES, f"{active}_now", f"{active}_next"}:

@@ -14,11 +14,6 @@ from .statement import Node as Value
 from .time_levels import Progression
 
 
-def place(at: tuple[str, ...]) -> str:
-    """Indices as a function takes them."""
-    return at[0] if len(at) == 1 else f"({', '.join(at)})"
-
-
 class Sums(Extents):
     def __init__(self, schedule: Schedule, active: str = "") -> None:
         super().__init__(schedule, active)
@@ -83,10 +78,10 @@ class Sums(Extents):
 
     def fresh(self, node: Access) -> str:
         """In rounds: whether an entry fell in the one before; or an entry of the output, read once: others lower it."""
-        at = place(node.indices)
+        (at,) = node.indices
         if node.tensor == self.active:
             return f"fresh({self.active}_now, {at}) == turn"
-        name = self.values[node] = f"{node.tensor}_{''.join(node.indices)}"
+        name = self.values[node] = f"{node.tensor}_{at}"
         self.body.append(Line(name, f"fresh({node.tensor}, {at})"))
         return name
 
@@ -143,7 +138,7 @@ class Sums(Extents):
             made.row = next(index for index in self.s.roots(lane) if index in self.out)
             made.count = self.extent(lane)
         if self.active:
-            made.seen, made.mark = self.leaf(self.st.output), f"{self.active}_next[{', '.join(at)}]"
+            made.seen, made.mark = self.leaf(self.st.output), f"{self.active}_next[{at[0]}]"
         return made
 
     def hand_over(self, last: str = "") -> list[Node]:

@@ -75,7 +75,7 @@ def test_a_list_is_not_searched() -> None:
     ("steps", "message"),
     [
         ([schedule("d[v] min= d[u] + A[u, v] where active[u]", A=CSR)], "parallelize onto CUDA's blocks and threads"),
-        ([paths("d[v] += d2[u] * A[u, v] where active[u]")], "only a dense output lowered by min="),
+        ([paths("d[v] += d2[u] * A[u, v] where active[u]")], "only an output of one index, lowered by min="),
         ([paths(), paths("e[v] min= e[u] + A[u, v] where active[u]")], "the others lower d[v]"),
         ([paths("d[v] min= d[u] + A[u, v]")], "active must be one of its conditions, by an index of d[v]"),
         ([paths("d[v] min= d[u] + A[u, v] where active[u] > 0")], "active must be one of its conditions"),
