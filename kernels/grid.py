@@ -17,7 +17,7 @@ LATEST, TOLD = 3, 4  # of the words in which a grid tells, and how many they are
 
 
 def _instruction(instruction: str, given: bool = False) -> Any:
-    """A PTX instruction, which names order and scope, on an entry of an array of 32 or 64 bits; `given`: and a value."""
+    """A PTX instruction that names order and scope, on an entry of an array of 32 or 64 bits; `given`: with a value."""
     from numba.cuda import cgutils  # the simulator lacks both
     from numba.cuda.extending import intrinsic
 
