@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import cuda, int32, types
+from numba import cuda, int32, types, uint32
 
 from .warp import SIMULATED, device
 
@@ -94,17 +94,17 @@ def any_fell(told, turn, fell):
     """Whether `fell` holds in any thread of the grid, when all threads have come; all blocks must be resident.
 
     `turn` counts the calls from 1. `told` is int32[4], zero at first: `told[turn % 3]` counts the blocks that came, and
-    from bit 16 on those in which it holds. A block is at most one call ahead of another, so a third counter is free: it
-    is cleared for the next call. `told[LATEST]` is left alone.
+    from bit 16 on those in which it holds. When all have come nobody looks any more at the counter of the call before:
+    it is cleared for the next but one. `told[LATEST]` is left alone.
     """
     here = cuda.syncthreads_or(int32(1) if fell else int32(0))
     come = int32(0)
     if cuda.threadIdx.x == 0:
-        slot = int32(turn % 3)
-        if cuda.blockIdx.x == 0:
-            told[int32((turn + 1) % 3)] = 0
+        now = uint32(uint32(turn) % uint32(3))
         mine = int32(FELL + 1) if here else int32(1)
-        come = int32(_add(told, slot, mine) + mine)
+        come = int32(_add(told, now, mine) + mine)
         while (come & CAME) < cuda.gridDim.x:
-            come = _acquire(told, slot)
+            come = _acquire(told, now)
+        if cuda.blockIdx.x == 0:
+            told[uint32(uint32(turn + 2) % uint32(3))] = 0
     return cuda.syncthreads_or(int32(come >> 16)) != 0

@@ -24,7 +24,7 @@ class CpuText:
                 case Update():
                     found += self.update(node)
                 case Loop():
-                    found += [self.loop(node), *self.lines(node.body)]
+                    found += self.whole_loop(node)
                 case Guard(word, condition, body, other):
                     found += [f"{word} {condition}:", *self.lines(body)]
                     while len(other) == 1 and isinstance(one := other[0], Guard) and one.word == "if":
@@ -43,6 +43,9 @@ class CpuText:
     def index(self, value: str) -> str:
         """An index without a sign: Numba asks of signed ones whether they count from the end."""
         return f"uint32({value})"
+
+    def whole_loop(self, loop: Loop) -> list[str]:
+        return [self.loop(loop), *self.lines(loop.body)]
 
     def loop(self, loop: Loop) -> str:
         if loop.onto == "threads":

@@ -24,17 +24,18 @@ class GpuText(CpuText):
     def loop(self, loop: Loop) -> str:
         if loop.onto not in _IDS:
             return f"for {loop.name} in {range_text(loop.begin, loop.end, loop.step)}:"
-        mine, side_by_side = _IDS[loop.onto]
-        begin = mine if loop.begin == "0" else f"{loop.begin} + {mine}"
+        begin, side_by_side = self.share(loop)
         return f"for {loop.name} in range({begin}, {loop.end}, {side_by_side}):"
+
+    def share(self, loop: Loop) -> tuple[str, str]:
+        """Where one's own iterations begin, and how far apart they are."""
+        mine, side_by_side = _IDS[loop.onto]
+        return mine if loop.begin == "0" else f"{loop.begin} + {mine}", side_by_side
 
     def sync(self) -> str:
         return "cuda.syncthreads()"
 
     def update(self, update: Update) -> list[str]:
-        if update.mark:
-            falls = f"{update.value} < {update.seen} and {update.value} < {self.atomic(update)}"
-            return [f"if {falls}:", f"    {update.mark} = turn + 1", "    fell = True"]
         if update.race.kind != "segments":
             return super().update(update)
         at = update.at[0] if len(update.at) == 1 else f"({', '.join(update.at)})"
@@ -52,3 +53,21 @@ class GpuText(CpuText):
             "if cuda.threadIdx.x % LANES == 0:",
             *self.lines(node.body),
         ]
+
+
+class RoundsText(GpuText):
+    """The nest of a round."""
+
+    def whole_loop(self, loop: Loop) -> list[str]:
+        """Opened in every round: a range would count its iterations each time, which takes a division."""
+        if loop.onto not in _IDS:
+            return super().whole_loop(loop)
+        begin, side_by_side = self.share(loop)
+        head = [f"{loop.name} = {begin}", f"while {loop.name} < {loop.end}:"]
+        return [*head, *self.lines(loop.body), f"    {loop.name} += {side_by_side}"]
+
+    def update(self, update: Update) -> list[str]:
+        if not update.mark:
+            return super().update(update)
+        falls = f"{update.value} < {update.seen} and {update.value} < {self.atomic(update)}"
+        return [f"if {falls}:", f"    {update.mark} = turn + 1", "    fell = True"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .arguments import arguments, check
-from .gpu import GpuText
+from .gpu import RoundsText
 from .kernel import Kernel, _Ends, _lanes, _on_device
 from .nest import Line
 from .relations import ScheduleError
@@ -53,7 +53,7 @@ class Rounds:
         self.source = self._source()
 
     def _source(self) -> str:
-        text = GpuText(self.steps[0].schedule.statement.semiring)
+        text = RoundsText(self.steps[0].schedule.statement.semiring)
         active, given = self.active, ", ".join((*self.parameters, self.active, "told"))
         setup = [line for step in self.steps for line in text.lines(step.nest.setup)]
         body = [f"    {active}_now, {active}_next = {active}[turn & 1], {active}[(turn + 1) & 1]", "    fell = False"]
