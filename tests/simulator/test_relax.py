@@ -13,13 +13,15 @@ from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.device_engines import ALGORITHMS
 from kernel_checks import assert_equal_to_scan, assert_rounds_equal_to_scan, random_queries, small_store
 
-CASES = [(name, "device") for name in (*relax.ALGORITHMS, *relax.VIRTUAL_WARPS)]
+CASES = [
+    *product((*relax.ALGORITHMS, *relax.VIRTUAL_WARPS), ["device"], [False, True]),
+    *product(["cluster-ap", "edge-2"], [1, 3], [True]),
+]
 
 
-@pytest.mark.parametrize("walking", [False, True])
-@pytest.mark.parametrize(("algorithm", "sync"), [*CASES, *product(["connection", "cluster-ap", "edge-2"], [1, 3])])
+@pytest.mark.parametrize(("algorithm", "sync", "walking"), CASES)
 def test_rounds(algorithm: str, sync: str | int, walking: bool) -> None:
-    store = small_store(8, 60, walking, 3)
+    store = small_store(8, 40, walking, 3)
     assert_rounds_equal_to_scan(store, algorithm, sync, random_queries(store, 3, 1))
 
 
