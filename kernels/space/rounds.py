@@ -20,15 +20,8 @@ from .schedule import Schedule, check_schedule
 from .source import load
 from .statement import accesses
 
-NAMES = {
-    "LATEST",
-    "any_fell",
-    "fell",
-    "fresh",
-    "tell",
-    "told",
-    "turn",
-}  # what the text uses beside those of every kernel
+# What the text uses beside the names of every kernel.
+NAMES = {"LATEST", "any_fell", "fell", "fresh", "tell", "told", "turn"}
 
 
 class Rounds:
@@ -95,6 +88,8 @@ class Rounds:
 
     def arguments(self, out: Any, marks: Any, told: Any, **operands: Any) -> tuple[tuple[Any, ...], int, int]:
         """What the text is called with, how many blocks share the longest of its loops, and the threads of a block."""
+        if out.dtype.itemsize not in (4, 8):
+            raise ValueError(f"{self.out}: labels have 32 or 64 bits, not those of {out.dtype}")
         given = {}
         for step in self.steps:
             statement = step.schedule.statement
@@ -113,7 +108,7 @@ class Rounds:
 
         `out` holds the labels to begin with. `marks` int32[2, *out.shape]: `marks[1]` is 1 at active entries, all else
         is 0. `told` int32[4] is 0; `told[3]` is then how many rounds were made, or the last one of `once` in which a
-        label fell.
+        label fell. Operands that no statement names are left out. Raises `ValueError` for what does not fit.
         """
         from numba import cuda
 

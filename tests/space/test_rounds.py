@@ -87,3 +87,10 @@ def test_refused(steps: list[Schedule], message: str) -> None:
     with pytest.raises(ScheduleError) as error:
         Rounds(*steps, active="active")
     assert message in str(error.value)
+
+
+def test_labels_too_narrow() -> None:
+    stored = Tensor.from_coordinates(([0], [1]), np.ones(1, np.int16), (3, 3), CSR)
+    told = np.zeros(4, np.int32)
+    with pytest.raises(ValueError, match="d: labels have 32 or 64 bits, not those of int16"):
+        Rounds(paths(), active="active").arguments(np.zeros(3, np.int16), np.zeros((2, 3), np.int32), told, A=stored)
