@@ -3,6 +3,9 @@
 The coordinate of a type is its duration. A type holds departures, or progressions, or clusters of progressions (CT,
 CL, AP of "GPU Algorithm for Earliest Arrival Time Problem in Public Transport Networks", Fig. 1). Arrays are shared
 with the store.
+
+On a GPU the leading levels may be a list of coordinates instead, as the paper keeps (u, v, lambda) of each connection
+type: a thread reads them at its position, and searches for nothing.
 """
 
 from __future__ import annotations
@@ -12,41 +15,68 @@ import numpy as np
 from ..storage.cluster_ap import ClusterAp
 from ..storage.store import Connections
 from ..storage.timetable import Footpaths
-from .space.levels import Compressed, Dense
-from .space.tensors import CSR, Format, Tensor
+from .space.levels import Arrays, Compressed, Dense
+from .space.tensors import CSR, Format, Tensor, coo_format
 from .space.time_levels import Progression
 
-TYPES = Format((Dense(), Compressed(), Compressed()), (0, 1, 2))
-FORMATS = {
-    "departures": Format((*TYPES.levels, Compressed()), (0, 1, 2, 3)),
-    "progressions": Format((*TYPES.levels, Progression()), (0, 1, 2, 3)),
-    "clusters": Format((*TYPES.levels, Compressed(), Progression()), (0, 1, 2, 3, 4)),
-}
+INSIDE = {"departures": (Compressed(),), "progressions": (Progression(),), "clusters": (Compressed(), Progression())}
 LARGE = 2**31  # above all durations, clusters and departures
 
 
-def hierarchy(graph: ClusterAp, connections: Connections, kind: str) -> dict[str, Tensor]:
-    """`S`, connections in one of `FORMATS`; `begins` and `ends`, a type's first and last departure (int32)."""
+def form(kind: str, listed: int = 0, depth: int | None = None) -> Format:
+    """The levels of one of `INSIDE`, or the first `depth` of them; the first `listed` (0, or 2 to 4) are a list."""
+    levels = (Dense(), Compressed(), Compressed(), *INSIDE[kind])[:depth]
+    if listed:
+        levels = (*coo_format(listed).levels, *levels[listed:])
+    return Format(levels, tuple(range(len(levels))))
+
+
+FORMATS = {kind: form(kind) for kind in INSIDE}
+TYPES = form("departures", depth=3)
+
+
+def hierarchy(graph: ClusterAp, connections: Connections, kind: str, listed: int = 0) -> dict[str, Tensor]:
+    """`S`, connections in a `form`; `begins` and `ends`, a type's first and last departure (int32).
+
+    A list of four levels holds single connections, and there are no types then.
+    """
     vertices = len(graph.vertex_edge) - 1
-    types = (
-        {"n": vertices},
-        {"pos": graph.vertex_edge, "crd": graph.edge_to},
-        {"pos": graph.edge_type, "crd": graph.duration.view(np.uint32)},
-    )
+    departures = {"pos": connections.offset, "crd": connections.departure.view(np.uint32)}
     terms = {"start": graph.start, "end": graph.end, "step": graph.step}
     inside = {
-        "departures": ({"pos": connections.offset, "crd": connections.departure.view(np.uint32)},),
+        "departures": (departures,),
         "progressions": ({"pos": graph.cluster_first[graph.type_cluster], **terms},),
         "clusters": (
             {"pos": graph.type_cluster, "crd": graph.cluster_number},
             {"pos": graph.cluster_first, **terms},
         ),
     }
-    shape = (vertices, vertices, *(LARGE,) * (len(FORMATS[kind].levels) - 2))
-    found = {"S": Tensor(FORMATS[kind], shape, (*types, *inside[kind]), None, checked=False)}
-    for name, at in (("begins", connections.offset[:-1]), ("ends", connections.offset[1:] - 1)):
-        found[name] = Tensor(TYPES, shape[:3], types, connections.departure[at], checked=False)
+    arrays = (
+        {"n": vertices},
+        {"pos": graph.vertex_edge, "crd": graph.edge_to},
+        {"pos": graph.edge_type, "crd": graph.duration.view(np.uint32)},
+        *inside[kind],
+    )
+    if listed:
+        arrays = (*_list(graph, departures, listed), *arrays[listed:])
+    shape = (vertices, vertices, *(LARGE,) * (len(arrays) - 2))
+    found = {"S": Tensor(form(kind, listed), shape, arrays, None, checked=False)}
+    if listed < 4:
+        types, first, last = form(kind, listed, 3), connections.offset[:-1], connections.offset[1:] - 1
+        for name, at in (("begins", first), ("ends", last)):
+            found[name] = Tensor(types, shape[:3], arrays[:3], connections.departure[at], checked=False)
     return found
+
+
+def _list(graph: ClusterAp, departures: Arrays, listed: int) -> tuple[Arrays, ...]:
+    """Coordinates of all edges, types or connections."""
+    columns = [graph.edge_from, graph.edge_to]
+    if listed > 2:
+        columns = [*(column[graph.type_edge] for column in columns), graph.duration.view(np.uint32)]
+    if listed > 3:
+        columns = [*(np.repeat(column, np.diff(departures["pos"])) for column in columns), departures["crd"]]
+    whole = np.array([0, len(columns[0])])
+    return {"pos": whole, "crd": columns[0]}, *({"crd": column} for column in columns[1:])
 
 
 def walking(paths: Footpaths) -> Tensor:

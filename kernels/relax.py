@@ -4,6 +4,8 @@ A store's connections are a hierarchy: vertex > edge > connection type (its coor
 or progressions, or clusters of progressions. Entries are functions of time: leave at the first departure t at or
 after the label of u, arrive l later. The sum is the minimum.
 
+A schedule is for CUDA with so many threads a `block`, or for the threads of a CPU (0).
+
 Source: "GPU Algorithm for Earliest Arrival Time Problem in Public Transport Networks": Algorithms 4 to 6, Cluster-ap,
 the Edge-version with virtual warps, and the early terminations of its implementation.
 """
@@ -11,82 +13,106 @@ the Edge-version with virtual warps, and the early terminations of its implement
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
-from .hierarchy import FORMATS, TYPES
+from .hierarchy import INSIDE, form
 from .space.relations import shuffle
 from .space.schedule import Schedule, schedule
 from .space.tensors import CSR
 
-ENTRIES = {kind: "S[u, v, l, t]" for kind in FORMATS} | {"clusters": "S[u, v, l, c, t] and c >= arrival[u] // width"}
+ENTRIES = {kind: "S[u, v, l, t]" for kind in INSIDE} | {"clusters": "S[u, v, l, c, t] and c >= arrival[u] // width"}
 # Nothing of a type helps: it begins after the label of v, or ends before that of u.
 EARLY = " and begins[u, v, l] <= arrival[v] and ends[u, v, l] >= arrival[u]"
 
 
-def relaxation(kind: str, early: bool = True) -> Schedule:
-    """The statement over one of `FORMATS`, before any transformation; `early`: with the paper's terminations."""
+def relaxation(kind: str, early: bool = True, listed: int = 0) -> Schedule:
+    """The statement over a `hierarchy.form`, before any transformation; `early`: with the paper's terminations."""
     text = f"arrival[v] min= t + l where active[u]{EARLY if early else ''} and {ENTRIES[kind]} and t >= arrival[u]"
     if not early:
-        return schedule(text, S=FORMATS[kind])
-    return schedule(text, along={"begins": "S", "ends": "S"}, S=FORMATS[kind], begins=TYPES, ends=TYPES)
+        return schedule(text, S=form(kind, listed))
+    types = form(kind, listed, 3)
+    return schedule(text, along={"begins": "S", "ends": "S"}, S=form(kind, listed), begins=types, ends=types)
 
 
-def each(made: Schedule, *loops: str, cuda: bool) -> Schedule:
+def each(made: Schedule, *loops: str, block: int) -> Schedule:
     """A thread for each position of the last of the outermost loops; on the CPU one for a block of them."""
     fused = loops[-1]
     for number, loop in enumerate(reversed(loops[:-1])):
         made, fused = made.fuse(loop, fused, f"f{number}"), f"f{number}"
-    made = made.pos(fused, "p", "S").split("p", "block", "one", 256 if cuda else 4096)
-    if not cuda:
+    made = made.pos(fused, "p", "S").split("p", "block", "one", block or 4096)
+    if not block:
         return made.parallelize("block", "threads", "atomic")
     return made.parallelize("block", "block", "atomic").parallelize("one", "thread", "atomic")
 
 
-def connection(cuda: bool = False) -> Schedule:
+def connection(block: int = 0) -> Schedule:
     """A thread for each connection (Algorithm 4)."""
-    return each(relaxation("departures", early=False), "u", "v", "l", "t", cuda=cuda)
+    made = relaxation("departures", early=False, listed=4 if block else 0)
+    return each(made, "u", "v", "l", "t", block=block)
 
 
-def connection_type(cuda: bool = False) -> Schedule:
+def connection_type(block: int = 0) -> Schedule:
     """A thread for each connection type, whose departures it looks through (Algorithm 5)."""
-    return each(relaxation("departures").scan("t").first("t"), "u", "v", "l", cuda=cuda)
+    made = relaxation("departures", listed=3 if block else 0)
+    return each(made.scan("t").first("t"), "u", "v", "l", block=block)
 
 
-def connection_type_ap(cuda: bool = False) -> Schedule:
+def connection_type_ap(block: int = 0) -> Schedule:
     """A thread for each connection type: the first term of each of its progressions (Algorithm 6)."""
-    return each(relaxation("progressions").first("t"), "u", "v", "l", cuda=cuda)
+    made = relaxation("progressions", listed=3 if block else 0)
+    return each(made.first("t"), "u", "v", "l", block=block)
 
 
-def cluster_ap(cuda: bool = False) -> Schedule:
+def cluster_ap(block: int = 0) -> Schedule:
     """A thread for each connection type: the cluster of the label, else the next one."""
-    return each(relaxation("clusters").first("c", "t"), "u", "v", "l", cuda=cuda)
+    made = relaxation("clusters", listed=3 if block else 0)
+    return each(made.first("c", "t"), "u", "v", "l", block=block)
 
 
-def edge(cuda: bool = False) -> Schedule:
+def edge(block: int = 0) -> Schedule:
     """A thread for each edge, over its connection types."""
-    return each(relaxation("clusters").first("c", "t"), "u", "v", cuda=cuda)
+    made = relaxation("clusters", listed=2 if block else 0)
+    return each(made.first("c", "t"), "u", "v", block=block)
 
 
-def virtual_warp(width: int) -> Schedule:
+def virtual_warp(width: int, block: int) -> Schedule:
     """A virtual warp of `width` lanes for each edge, over its connection types; CUDA's alone."""
-    made = relaxation("clusters").first("c", "t").fuse("u", "v", "e").pos("e", "p", "S")
-    made = made.split("p", "block", "one", 256 // width).pos("l", "kind", "S")
+    made = relaxation("clusters", listed=2).first("c", "t").fuse("u", "v", "e").pos("e", "p", "S")
+    made = made.split("p", "block", "one", block // width).pos("l", "kind", "S")
     made = made.parallelize("block", "block", "atomic").parallelize("one", "warp", "atomic")
     return made.parallelize("kind", "lane", shuffle(width))
 
 
-def footpath(cuda: bool = False) -> Schedule:
+def footpath(block: int = 0) -> Schedule:
     """Walking, which every algorithm adds: a thread for each vertex."""
-    made = schedule("arrival[v] min= arrival[u] + F[u, v] where active[u]", F=CSR).split("u", "block", "one", 256)
-    if not cuda:
+    made = schedule("arrival[v] min= arrival[u] + F[u, v] where active[u]", F=CSR)
+    made = made.split("u", "block", "one", block or 256)
+    if not block:
         return made.parallelize("block", "threads", "atomic")
     return made.parallelize("block", "block", "atomic").parallelize("one", "thread", "atomic")
 
 
-# By name: the hierarchy that it walks, and its schedule for CUDA or the CPU.
-ALGORITHMS: dict[str, tuple[str, Callable[[bool], Schedule]]] = {
-    "connection": ("departures", connection),
-    "connection-type": ("departures", connection_type),
-    "connection-type-ap": ("progressions", connection_type_ap),
-    "cluster-ap": ("clusters", cluster_ap),
-    "edge": ("clusters", edge),
+class Algorithm(NamedTuple):
+    """The `kind` of hierarchy that it walks, and its schedule for a size of blocks.
+
+    On CUDA the first `listed` levels are a list, and `lanes` threads share each of its entries.
+    """
+
+    kind: str
+    listed: int
+    make: Callable[[int], Schedule]
+    lanes: int = 1
+
+
+ALGORITHMS = {
+    "connection": Algorithm("departures", 4, connection),
+    "connection-type": Algorithm("departures", 3, connection_type),
+    "connection-type-ap": Algorithm("progressions", 3, connection_type_ap),
+    "cluster-ap": Algorithm("clusters", 3, cluster_ap),
+    "edge": Algorithm("clusters", 2, edge),
+}
+# CUDA's alone. A virtual warp of one lane is `edge`.
+VIRTUAL_WARPS = {
+    f"edge-{width}": Algorithm("clusters", 2, partial(virtual_warp, width), width) for width in (2, 4, 8, 16, 32)
 }

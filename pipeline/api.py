@@ -20,7 +20,7 @@ from .answers import answer
 from .asked import MOST_MINUTES, Answer, Weights, weights_of
 from .build import build_feeds
 from .device import DEVICES, open_engine
-from .engines import ALGORITHMS, DEFAULT, Piece
+from .engines import DEFAULT, NAMES, Piece
 from .gtfs.report import Report
 from .progress import Counter, Steps, in_notebook
 from .query_file import Queries
@@ -97,8 +97,8 @@ class Engine:
     ) -> None:
         if device not in DEVICES:
             raise HeadwayError(f"device {device!r}; there are {', '.join(DEVICES)}")
-        if algorithm not in ALGORITHMS:
-            raise HeadwayError(f"algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
+        if algorithm not in NAMES:
+            raise HeadwayError(f"algorithm {algorithm!r}; there are {', '.join(NAMES)}")
         self.store = store
         self._engine, self.device = open_engine(store, device, algorithm, Settings())
         self._threads = threads or Settings().thread_count()

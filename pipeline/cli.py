@@ -77,6 +77,11 @@ class Algorithm(enum.StrEnum):
     connection_type_ap = "connection-type-ap"
     cluster_ap = "cluster-ap"
     edge = "edge"
+    edge_2 = "edge-2"
+    edge_4 = "edge-4"
+    edge_8 = "edge-8"
+    edge_16 = "edge-16"
+    edge_32 = "edge-32"
 
 
 class Device(enum.StrEnum):
@@ -215,7 +220,9 @@ def query(
     origin: Annotated[str | None, typer.Option("--from", metavar="ID", help="One query, answered on screen.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Its departure, H:MM[:SS] or seconds.")] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="ID", help="Its destination.")] = None,
-    algorithm: Annotated[Algorithm, typer.Option(help="All give the same answers.")] = Algorithm.edge_profile,
+    algorithm: Annotated[
+        Algorithm, typer.Option(help="All give the same answers. edge-2 to edge-32 are for a GPU alone.")
+    ] = Algorithm.edge_profile,
     device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.auto,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad query.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,

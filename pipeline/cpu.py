@@ -1,4 +1,4 @@
-"""Queries on the threads of a CPU."""
+"""Queries on the threads of a CPU, or on a GPU that finds labels only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ..kernels import answers as kernel
 from ..storage.store import Store
 from .asked import Answer
-from .engines import DEFAULT, Arrivals, Piece, Result, vertices_of
+from .engines import DEFAULT, Arrivals, Kernel, Piece, Result, vertices_of
 from .query_file import Queries
 
 # Labels of one piece, queries x vertices; as many again by place, and of arrivals up to five times that in rows.
@@ -23,7 +23,7 @@ class CpuEngine:
 
     keeps_order = False  # neighbours in time read the same slots of the profiles: give it queries in that order
 
-    def __init__(self, store: Store, algorithm: str = DEFAULT) -> None:
+    def __init__(self, store: Store, algorithm: str | Kernel = DEFAULT) -> None:
         self._store, self._labels = store, Arrivals(store, algorithm)
 
     def pieces(self, queries: Queries, asked: Answer) -> Iterator[Piece]:

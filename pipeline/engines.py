@@ -136,20 +136,23 @@ ALGORITHMS: dict[str, Callable[[Store], Kernel]] = {
     **{name: partial(_relaxation, name) for name in relax.ALGORITHMS},
 }
 DEFAULT = "edge-profile"
+ON_CUDA = {DEFAULT, "esdg", *relax.ALGORITHMS, *relax.VIRTUAL_WARPS}
+ON_CUDA_ALONE = {*relax.VIRTUAL_WARPS}
+NAMES = (*ALGORITHMS, *relax.VIRTUAL_WARPS)
 ON_CONNECTIONS_ALONE = {"esdg"}  # these refuse a store with footpaths
 
 
 def algorithms_for(store: Store) -> list[str]:
-    """The algorithms that answer this store."""
+    """The algorithms that answer this store on a CPU."""
     refused = ON_CONNECTIONS_ALONE if len(store.timetable.footpaths.to) else set()
     return [name for name in ALGORITHMS if name not in refused]
 
 
 class Arrivals:
-    """One algorithm on one store. A call uses one thread and may be made from many at once."""
+    """One algorithm on one store, by name or made elsewhere. A call uses one thread, and many may be made at once."""
 
-    def __init__(self, store: Store, algorithm: str = DEFAULT) -> None:
-        self._kernel = ALGORITHMS[algorithm](store)
+    def __init__(self, store: Store, algorithm: str | Kernel = DEFAULT) -> None:
+        self._kernel = ALGORITHMS[algorithm](store) if isinstance(algorithm, str) else algorithm
         self.vertices = store.timetable.vertices
 
     def __call__(

@@ -73,7 +73,7 @@ class GpuEngine:
         needed = sum(array.nbytes for array in host.values())
         self._need(needed)
         self._buffers: SimpleQueue[Buffer] = SimpleQueue()
-        with _troubles():
+        with troubles():
             self._arrays = {name: cuda.to_device(array) for name, array in host.items()}
             self._groups, self._bits, self._slots = self._sectors(needed)
             for _ in range(BUFFERS):
@@ -155,7 +155,7 @@ class GpuEngine:
     def _compute(self, some: Queries, asked: Answer) -> Result:
         buffer = self._buffers.get()
         try:
-            with _troubles():
+            with troubles():
                 run, out, sums = self.prepared(some, asked, buffer)
                 run()
                 found, totals = buffer.to_host(out, sums)
@@ -305,7 +305,7 @@ class Buffer:
 
 
 @contextmanager
-def _troubles() -> Iterator[None]:
+def troubles() -> Iterator[None]:
     """What CUDA raises, in one line; some of it comes from NVIDIA's own packages, which name no public class."""
     try:
         yield

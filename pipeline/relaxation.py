@@ -19,9 +19,9 @@ class Relaxation:
     """
 
     def __init__(self, store: Store, algorithm: str) -> None:
-        kind, make = relax.ALGORITHMS[algorithm]
-        self._relax, self._walk = kernel(make(False)), kernel(relax.footpath())
-        given = hierarchy(store.cluster_ap, store.connections, kind) | {"width": store.cluster_ap.width}
+        found = relax.ALGORITHMS[algorithm]
+        self._relax, self._walk = kernel(found.make(0)), kernel(relax.footpath())
+        given = hierarchy(store.cluster_ap, store.connections, found.kind) | {"width": store.cluster_ap.width}
         statement = self._relax.schedule.statement
         self._operands = {name: given[name] for name in (*statement.operands, *statement.scalars) if name in given}
         self._paths = walking(store.timetable.footpaths) if len(store.timetable.footpaths.to) else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-from conftest import NEVER
+from conftest import NEVER, connections_store
 from headway.pipeline.asked import Answer, Weights
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import Arrivals, Engine, vertices_of
 from headway.pipeline.ordered import by_level
 from headway.pipeline.query_file import Queries
 from headway.storage.store import Store
+from headway.storage.timetable import Footpaths
 
 CUTOFFS = np.array([600, 60, 0, 3600], np.int32)
 
@@ -51,6 +54,40 @@ def assert_levels_equal_to_scan(store: Store, queries: Queries) -> None:
         on_device = cuda.to_device(label)
         device_dependency_graph.scan(connections, found.offset, found.cyclic, on_device)
         assert np.array_equal(on_device.copy_to_host(), expected[q])
+
+
+def small_store(vertices: int, rows: int, walking: bool, seed: int) -> Store:
+    """Random connections, a cycle of no duration among them; walking: some footpaths, of no duration too."""
+    rng = np.random.default_rng(seed)
+    made = np.column_stack(
+        [rng.integers(0, vertices, (rows, 2)), rng.integers(0, 9000, rows), rng.integers(0, 900, rows)]
+    ).tolist()
+    store = connections_store([*made, (0, 1, 500, 0), (1, 0, 500, 0)], vertices)
+    if not walking:
+        return store
+    degree = rng.integers(0, 3, vertices)
+    offset = np.concatenate([[0], np.cumsum(degree)])
+    paths = Footpaths(
+        offset, rng.integers(0, vertices, offset[-1]).astype(np.uint32), rng.integers(0, 600, offset[-1], np.int32)
+    )
+    return replace(store, timetable=replace(store.timetable, footpaths=paths))
+
+
+def assert_rounds_equal_to_scan(
+    store: Store, algorithm: str, sync: str | int, queries: Queries, times: int = 1
+) -> None:
+    """A relaxation in rounds on a device, and how many rounds it says that it made."""
+    from headway.pipeline.device_relaxation import DeviceRelaxation
+
+    sources = vertices_of(store, queries.origin)
+    expected = Arrivals(store, "connection-scan")(sources, queries.departure)
+    engine = DeviceRelaxation(store, algorithm, sync)  # pyright: ignore[reportArgumentType]
+    for _ in range(times):
+        found = np.empty_like(expected)
+        rounds = engine.search(np.arange(len(queries)), sources, queries.departure, found)
+        assert np.array_equal(found, expected), np.argwhere(found != expected)[:5]
+        assert (rounds >= 1).all()
+        assert (rounds <= store.timetable.vertices + (1 if sync == "device" else int(sync))).all()
 
 
 def weights(store: Store) -> Weights:

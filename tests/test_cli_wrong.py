@@ -168,6 +168,8 @@ WRONG = [
     ("query the.store no_departure.parquet -o new", "no_departure.parquet: row 1: no column departure"),
     ("query the.store q.csv -o new --answer all", "all|reach"),
     ("query the.store q.csv -o new --algorithm magic", "magic"),
+    ("query the.store q.csv -o new --algorithm edge-32 --device cpu", "edge-32 runs on a GPU alone"),
+    ("query the.store --from A --at 8:00 --algorithm edge-2", "edge-2 runs on a GPU alone"),
     ("query the.store q.csv -o new --device tpu", "tpu"),
     ("query the.store q.csv -o exists", "exists exists"),
     ("query the.store q.csv -o exists --overwrite", "exists is a folder that holds no answers"),

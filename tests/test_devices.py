@@ -60,6 +60,24 @@ def test_trouble(made: SimpleNamespace | None, trouble: str, monkeypatch: pytest
         open_engine(store, "cuda", "edge-profile", Settings())
 
 
+def test_algorithms_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a device lacks is told in a line."""
+    store, wide = connections_store([(0, 1, 10, 5)], 2), "--algorithm edge-32 runs on a GPU alone"
+    with pytest.raises(HeadwayError, match=f"{wide}, and not with --device cpu; use --device cuda where there is one"):
+        open_engine(store, "cpu", "edge-32", Settings())
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(count=0))
+    for device in ("auto", "cuda"):
+        with pytest.raises(HeadwayError, match=f"{wide}, the NVIDIA driver sees no GPU; .* or --algorithm edge"):
+            open_engine(store, device, "edge-32", Settings())
+    assert open_engine(store, "auto", "cluster-ap", Settings())[1] == "cpu: the NVIDIA driver sees no GPU"
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver())
+    assert open_engine(store, "auto", "label-correcting", Settings())[1] == (
+        "cpu: algorithm label-correcting is for the CPU"
+    )
+    with pytest.raises(HeadwayError, match="--device cuda: algorithm connection-scan is for the CPU"):
+        open_engine(store, "cuda", "connection-scan", Settings())
+
+
 def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda name: driver())
     monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda, uint32
 
-from .. import warp
+from .. import grid, warp
 from .runtime import lower, term, upper
 
 
@@ -105,3 +105,5 @@ GPU = {
     "WARP": warp.WIDTH, "row_add": row_add, "row_min": row_min, "row_or": row_or,
     "segment_add": segment_add, "lanes_of": lanes_of, "int64": np.int64,
 }  # fmt: skip
+# And those of rounds.
+GRID = {"fresh": grid.fresh, "any_fell": grid.any_fell, "tell": grid.tell, "LATEST": grid.LATEST}

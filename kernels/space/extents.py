@@ -14,15 +14,20 @@ def minus(end: str, begin: str) -> str:
 
 
 class Extents:
-    """The state of a lowering: loops that are open, what is known inside them, and where text is being added."""
+    """The state of a lowering: loops that are open, what is known inside them, and where text is being added.
 
-    def __init__(self, schedule: Schedule) -> None:
+    `active` names the operand that tells what fell in the round before, where a statement is repeated in rounds.
+    """
+
+    def __init__(self, schedule: Schedule, active: str = "") -> None:
         self.s = schedule
+        self.active = active
         self.st = schedule.statement
         self.out = set(self.st.output.indices)
         self.body: list[Node] = []
         self.setup: list[Node] = []
         self.sum_body = self.body  # where the sum starts
+        self.sum_values: dict[Access, str] = {}  # what is loaded there
         self.known: set[str] = set()
         self.at: dict[tuple[str, int], str] = {}  # position at (tensor, level)
         self.span_of: dict[str, tuple[str, str]] = {}  # begin and end of a position loop

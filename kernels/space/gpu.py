@@ -49,3 +49,13 @@ class GpuText(CpuText):
             f"if {node.lane} == 0:",
             *self.lines(node.body),
         ]
+
+
+class RoundsText(GpuText):
+    """The nest of a round."""
+
+    def update(self, update: Update) -> list[str]:
+        if not update.mark:
+            return super().update(update)
+        falls = f"{update.value} < {update.seen} and {update.value} < {self.atomic(update)}"
+        return [f"if {falls}:", f"    {update.mark} = turn + 1", "    fell = True"]

@@ -33,13 +33,13 @@ _POOL = ThreadPoolExecutor(os.cpu_count() or 1)
 class Kernel:
     """Call it with the operands by name, and `out` to add to or to write into.
 
-    `source` is the text that Numba compiles, once for each kind of arrays.
+    `source` is the text that Numba compiles, once for each kind of arrays. With `active` it is a step of `Rounds`.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, active: str = "") -> None:
         check_schedule(schedule)
         self.schedule = schedule
-        self.nest = lower(schedule)
+        self.nest = lower(schedule, active)
         self.parameters = parameters(schedule, self.nest)
         self.source = source_of(schedule, self.nest, self.parameters)
         self.iterations = load(self.source).get("iterations")
@@ -110,7 +110,7 @@ class Kernel:
 
         host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
         count = self._iterations(host)
-        wide = self._widest(given) >= ROOM
+        wide = self.wide(given)
         functions = compiled(self, dtype, wide)
         # Here, once: for an array of another library Numba waits until its stream is done.
         given = {key: cuda.as_cuda_array(one) if _on_device(one) else one for key, one in given.items()}
@@ -127,14 +127,15 @@ class Kernel:
 
         return run
 
-    def _widest(self, given: dict[str, Any]) -> int:
-        """What a counter may reach: the entries of an array, the extent of a fused loop."""
+    def wide(self, given: dict[str, Any]) -> bool:
+        """Whether counters need 64 bits: for the entries of an array, the extent of a fused loop."""
         extents = [given[key] for key in given if key.startswith("n_")]
         for made in self.schedule.relations:
             if isinstance(made, Fuse):
                 roots = (f"n_{root}" for root in self.schedule.roots(made.fused))
                 extents.append(math.prod(int(given.get(root, 1)) for root in roots))
-        return max([*extents, *(one.size for one in given.values() if hasattr(one, "size"))], default=0)
+        extents += [one.size for one in given.values() if hasattr(one, "size")]
+        return max(extents, default=0) >= ROOM
 
     def _on_threads(self, function: Any, given: dict[str, Any], name: str, threads: int, race: str) -> None:
         """Share the outermost loop; then add up what was carried, or the private copies."""

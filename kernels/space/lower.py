@@ -34,9 +34,9 @@ class Nest:
     kept: int  # leading dimensions of the output that a carried row stands for; 0 where nothing is carried
 
 
-def lower(schedule: Schedule) -> Nest:
-    """The nest of a complete schedule."""
-    return _Lowering(schedule.complete()).run()
+def lower(schedule: Schedule, active: str = "") -> Nest:
+    """The nest of a complete schedule; `active` as of `rounds.Rounds`."""
+    return _Lowering(schedule.complete(), active).run()
 
 
 class _Lowering(Owners):
@@ -76,7 +76,8 @@ class _Lowering(Owners):
                 self.search(p)
         if depth == self.summed and depth < len(self.s.loops) and not self.by_rows(self.s.loops[depth]):
             self.body.append(Line("acc", "zero"))
-            self.sum_body, self.complete = self.body, self.whole()
+            self.sum_body, self.sum_values = self.body, dict(self.values)
+            self.complete = self.whole()
 
     def open(self, loop: str) -> None:
         if self.flushed and self.by_rows(loop):
@@ -157,6 +158,8 @@ class _Lowering(Owners):
                 self.used.add(place)
                 if not (isinstance(node, Access) and node.tensor in self.s.formats):
                     self.guard(self.text(node))
+                if isinstance(node, Access) and node.tensor == self.active:
+                    self.load_output()
         if self.depth < len(self.s.loops) - 1:
             self.load()
 
@@ -229,6 +232,12 @@ class _Lowering(Owners):
                 self.body.append(Line(name, self.leaf(access)))
                 self.values[access] = name
 
+    def load_output(self) -> None:
+        """In rounds: what conditions and the product read of the output, all at once."""
+        for access in (a for node in (*self.st.where, *self.st.products[0]) for a in accesses(node)):
+            if access.tensor == self.st.output.tensor and set(access.indices) <= self.known:
+                self.leaf(access)
+
     def store(self) -> None:
         """The product, and what happens to the sum after its loops."""
         lane, width = next(((loop, race.width) for loop, _, race in self.s.tags if race.kind == "shuffle"), ("", 0))
@@ -246,7 +255,7 @@ class _Lowering(Owners):
             return
         self.body.append(Update("acc", self.product(self.st.products[0])))
         self.stop_at_first()
-        self.body = self.sum_body
+        self.body, self.values = self.sum_body, self.sum_values
         if self.flushed and any(map(self.by_rows, self.s.loops)):
             p = self.flushed.position
             self.body += [*self.hand_over(f"{p}_row == {p}_stop"), Put(f"{p}_next", f"{p}_row")]

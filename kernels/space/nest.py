@@ -22,7 +22,8 @@ class Line:
 class Update:
     """`target = target (+) value`, agreed on with others by `race`; `array` and `at` are the target's parts.
 
-    For segments: the `row` that the target belongs to, and `count`, how many lanes take part.
+    For segments: the `row` that the target belongs to, and `count`, how many lanes take part. In rounds: what was
+    `seen` in the target, and the `mark` that tells the next round that it fell.
     """
 
     target: str
@@ -32,6 +33,8 @@ class Update:
     at: tuple[str, ...] = ()
     row: str = ""
     count: str = ""
+    seen: str = ""
+    mark: str = ""
 
 
 @dataclass
@@ -107,7 +110,7 @@ def texts(nodes: list[Node]) -> Iterator[str]:
             yield node.value
         elif isinstance(node, Update | Put):
             yield from (node.target, node.value)
-            yield from (node.row, node.count) if isinstance(node, Update) else ()
+            yield from (node.row, node.count, node.seen) if isinstance(node, Update) else ()
         elif isinstance(node, Loop):
             yield from (node.begin, node.end, node.step)
         elif isinstance(node, Guard):
@@ -298,7 +301,8 @@ def renamed(node: Node, fresh: dict[str, str]) -> Node:
             return replace(node, name=text(node.name), value=text(node.value))
         case Update():
             at = tuple(map(text, node.at))
-            return replace(node, target=text(node.target), value=text(node.value), at=at)
+            seen, mark = text(node.seen), text(node.mark)
+            return replace(node, target=text(node.target), value=text(node.value), at=at, seen=seen, mark=mark)
         case Put(target, value):
             return Put(text(target), text(value))
         case Loop():

@@ -15,8 +15,8 @@ from .time_levels import Progression
 
 
 class Sums(Extents):
-    def __init__(self, schedule: Schedule) -> None:
-        super().__init__(schedule)
+    def __init__(self, schedule: Schedule, active: str = "") -> None:
+        super().__init__(schedule, active)
         self.flushed: Pos | None = None  # the position loop along which the sum is handed over row by row
         self.kept = 0  # leading dimensions of the output that a carried row stands for
         self.summed = self.place_of_sum()
@@ -69,10 +69,21 @@ class Sums(Extents):
             return str(node)
         if node in self.values:
             return self.values[node]
+        if self.active and node.tensor in (self.active, self.st.output.tensor):
+            return self.fresh(node)
         if node.tensor in self.s.formats:
             last = len(self.s.formats[node.tensor].levels) - 1
             return f"{node.tensor}_val[{self.at[self.holder(node.tensor), last]}]"
         return str(node)
+
+    def fresh(self, node: Access) -> str:
+        """In rounds: whether an entry fell in the one before; or an entry of the output, read once: others lower it."""
+        (at,) = node.indices
+        if node.tensor == self.active:
+            return f"fresh({self.active}_now, {at}) == turn"
+        name = self.values[node] = f"{node.tensor}_{at}"
+        self.body.append(Line(name, f"fresh({node.tensor}, {at})"))
+        return name
 
     def holder(self, tensor: str) -> str:
         """The operand whose positions those of `tensor` are."""
@@ -126,6 +137,8 @@ class Sums(Extents):
             lane = self.s.loops[-1]
             made.row = next(index for index in self.s.roots(lane) if index in self.out)
             made.count = self.extent(lane)
+        if self.active:
+            made.seen, made.mark = self.leaf(self.st.output), f"{self.active}_next[{at[0]}]"
         return made
 
     def whole(self) -> bool:

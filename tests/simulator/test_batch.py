@@ -88,7 +88,12 @@ def test_choice(town: Store, tmp_path: Path) -> None:
     """A GPU is taken where there is one; another algorithm runs on the CPU, or is refused."""
     assert open_engine(town, "auto", "edge-profile", Settings())[1] == "cuda: CUDA simulator"
     assert open_engine(town, "cpu", "edge-profile", Settings())[1] == "cpu, as told"
-    assert open_engine(town, "auto", "cluster-ap", Settings())[1] == "cpu: algorithm cluster-ap is for the CPU"
+    assert open_engine(town, "auto", "edge-4", Settings())[1] == "cuda: CUDA simulator"
+    assert open_engine(town, "auto", "label-correcting", Settings())[1] == (
+        "cpu: algorithm label-correcting is for the CPU"
+    )
+    with pytest.raises(HeadwayError, match="build one with --walk none"):
+        open_engine(town, "cuda", "esdg", Settings())
     with pytest.raises(HeadwayError, match="algorithm connection-scan is for the CPU; leave it out"):
         open_engine(town, "cuda", "connection-scan", Settings())
 

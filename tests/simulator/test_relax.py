@@ -1,36 +1,51 @@
-"""The paper's algorithms in the CUDA simulator, round by round, against the connection scan."""
+"""The paper's algorithms in the CUDA simulator, where a grid is one block and a warp one thread."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
-from conftest import NEVER, connections_store
 from headway.kernels import relax
-from headway.kernels.hierarchy import hierarchy
-from headway.kernels.space import kernel
-from headway.pipeline.engines import Arrivals
+from headway.kernels.space import CSR, MIN_PLUS, Tensor, schedule
+from headway.kernels.space.rounds import Rounds
+from headway.pipeline.cpu import CpuEngine
+from headway.pipeline.device_engines import ALGORITHMS
+from kernel_checks import assert_equal_to_scan, assert_rounds_equal_to_scan, random_queries, small_store
 
-SCHEDULES = {
-    **{name: (make(True), kind) for name, (kind, make) in relax.ALGORITHMS.items()},
-    "virtual warp": (relax.virtual_warp(4), "clusters"),
-}
+CASES = [
+    *product((*relax.ALGORITHMS, *relax.VIRTUAL_WARPS), ["device"], [False, True]),
+    *product(["cluster-ap", "edge-2"], [1, 3], [True]),
+]
 
 
-@pytest.mark.parametrize("how", SCHEDULES)
-def test_rounds(how: str) -> None:
-    made, kind = SCHEDULES[how]
-    rng = np.random.default_rng(3)
-    rows = [(*rng.integers(0, 8, 2).tolist(), int(t), int(d)) for t, d in rng.integers(0, (9000, 900), (80, 2))]
-    store = connections_store([*rows, (0, 1, 500, 0), (1, 0, 500, 0)], 8)
-    operands = hierarchy(store.cluster_ap, store.connections, kind) | {"width": store.cluster_ap.width}
-    wanted = {*made.statement.operands, *made.statement.scalars}
-    operands = {name: one for name, one in operands.items() if name in wanted}
-    for source, leave in ((0, 0), (1, 500), (3, 4000)):
-        labels, active = np.full(8, NEVER, np.int32), np.zeros(8, bool)
-        labels[source], active[source] = leave, True
-        while active.any():
-            before = labels.copy()
-            kernel(made)(out=labels, active=active, **operands)
-            active = labels < before
-        one = np.arange(2), np.array([source], np.uint32)
-        assert np.array_equal(labels, Arrivals(store, "connection-scan")(one, np.array([leave], np.int32))[0])
+@pytest.mark.parametrize(("algorithm", "sync", "walking"), CASES)
+def test_rounds(algorithm: str, sync: str | int, walking: bool) -> None:
+    store = small_store(8, 40, walking, 3)
+    assert_rounds_equal_to_scan(store, algorithm, sync, random_queries(store, 3, 1))
+
+
+@pytest.mark.parametrize("algorithm", ["cluster-ap", "esdg"])
+def test_answers(algorithm: str) -> None:
+    """All kinds, made of labels as on a CPU."""
+    store = small_store(6, 30, False, 4)
+    engine = CpuEngine(store, ALGORITHMS[algorithm](store))
+    assert_equal_to_scan(engine, store, random_queries(store, 4, 2))
+
+
+def test_shortest_paths() -> None:
+    """Any statement of that form: here Bellman and Ford's, in floating point."""
+    rng = np.random.default_rng(5)
+    weight = np.where(rng.random((9, 9)) < 0.3, rng.random((9, 9)), 0)
+    made = schedule("d[v] min= d[u] + A[u, v] where active[u]", A=CSR).split("u", "block", "one", 4)
+    made = made.parallelize("block", "block", "atomic").parallelize("one", "thread", "atomic")
+    found = np.full(9, MIN_PLUS.zero(np.dtype(float)))
+    marks, told = np.zeros((2, 9), np.int32), np.zeros(4, np.int32)
+    found[0], marks[1, 0] = 0, 1
+    stored = Tensor.from_coordinates(np.nonzero(weight), weight[np.nonzero(weight)], weight.shape, CSR)
+    Rounds(made, active="active").prepared(found, marks, told, A=stored).to_fixed_point()
+    expected = np.where(np.arange(9) == 0, 0, np.inf)
+    for _ in range(9):
+        expected = np.minimum(expected, np.where(weight > 0, expected[:, None] + weight, np.inf).min(0))
+    assert np.array_equal(found, expected)
+    assert 1 < told[3] <= 10

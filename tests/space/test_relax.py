@@ -7,28 +7,37 @@ import pytest
 from conftest import connections_store
 from headway.kernels import relax
 from headway.kernels.hierarchy import FORMATS, TYPES, hierarchy
-from headway.kernels.space import CSR, Compressed, Dense, Format, ScheduleError, Tensor, interpret, kernel, schedule
+from headway.kernels.space import (
+    CSR,
+    Compressed,
+    Dense,
+    Format,
+    Schedule,
+    ScheduleError,
+    Tensor,
+    interpret,
+    kernel,
+    schedule,
+)
+from headway.kernels.space.interpreter import _entries
 from test_cuda_text import no_device, ptx  # noqa: F401  # the fixture is used by name
 
-CUDA = {
-    **{name: (make(True), kind) for name, (kind, make) in relax.ALGORITHMS.items()},
-    **{f"virtual warp of {width}": (relax.virtual_warp(width), "clusters") for width in (2, 4, 8, 16, 32)},
-}
+CUDA = relax.ALGORITHMS | relax.VIRTUAL_WARPS
 ONE = schedule("e[v] min= t + l where S[u, v, l, t] and t >= now", S=FORMATS["departures"])
 
 
-def given(kind: str, made) -> dict:
+def given(kind: str, made: Schedule, listed: int = 0) -> dict:
     """Operands of a schedule for a small store."""
     store = connections_store([(0, 1, 100, 60), (0, 1, 160, 60), (1, 2, 200, 90)], 3)
-    operands = hierarchy(store.cluster_ap, store.connections, kind) | {"width": store.cluster_ap.width}
+    operands = hierarchy(store.cluster_ap, store.connections, kind, listed) | {"width": store.cluster_ap.width}
     wanted = {*made.statement.operands, *made.statement.scalars}
     return {name: one for name, one in operands.items() if name in wanted} | {"active": np.ones(3, bool)}
 
 
 @pytest.mark.parametrize("how", CUDA)
 def test_ptx(how: str, no_device: None) -> None:  # noqa: F811
-    made, kind = CUDA[how]
-    text = ptx(made, np.zeros(3, np.int32), **given(kind, made))
+    made = CUDA[how].make(256)
+    text = ptx(made, np.zeros(3, np.int32), **given(CUDA[how].kind, made, CUDA[how].listed))
     assert ".target sm_90" in text
     assert "min.s32" in text  # the atomic
 
@@ -94,6 +103,16 @@ def test_along_shares_arrays() -> None:
     other = Tensor.from_coordinates(([0, 0, 2], [1, 2, 0]), [10.0, 20, 30], (3, 3), CSR)
     with pytest.raises(ValueError, match="B must share the arrays of A's first levels"):
         kernel(made)(A=a, B=other)
+
+
+@pytest.mark.parametrize(("kind", "listed"), [*((kind, n) for kind in FORMATS for n in (2, 3)), ("departures", 4)])
+def test_lists_hold_the_same(kind: str, listed: int) -> None:
+    """Coordinates of edges, types or connections, one by one, are sound and stand for the same entries."""
+    store = connections_store([(0, 2, t, 60) for t in (5, 9, 50)] + [(2, 1, 7, 7), (2, 1, 8, 9)], 4)
+    plain = hierarchy(store.cluster_ap, store.connections, kind)["S"]
+    found = hierarchy(store.cluster_ap, store.connections, kind, listed)["S"]
+    Tensor(found.format, found.shape, found.arrays, None)  # checks
+    assert sorted(_entries(found)) == sorted(_entries(plain))
 
 
 def test_types_alone() -> None:
