@@ -1,6 +1,6 @@
 """How much of a city is reached within half an hour, hour by hour: a table and a picture.
 
-python examples/accessibility.py city.zip 2026-09-30 -o accessibility.png      # pip install headway[plot]
+python examples/accessibility.py city.zip 2026-09-30 -o accessibility.png
 """
 
 from __future__ import annotations

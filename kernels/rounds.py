@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import njit
-from .levels import NEVER
+from .levels import NEVER, seek
 
 
 @njit
@@ -74,4 +74,48 @@ def last_rounds(edges, profile, sources, leave):
             many = few
             rounds += many > 0
         out[q] = rounds
+    return out
+
+
+@njit
+def relaxed(edges, connections, sources, leave):
+    """Connections that a query relaxes over all of its rounds, one as often as it is: int64[queries, 2].
+
+    A round takes the vertices whose labels fell in the one before. Column 0 counts the connections that leave them at
+    or after their labels; column 1 of each connection type the first of these, unless the type begins after the label
+    of its head (the paper's early termination).
+
+    `edges` (vertex_edge int64[vertices + 1], edge_to uint32, edge_type int64[edges + 1], duration int32) of
+    `ClusterAp`, `connections` (offset int64[types + 1], departure int32). Queries as of `last_rounds`.
+    """
+    vertex_edge, edge_to, edge_type, duration = edges
+    offset, departure = connections
+    vertices = len(vertex_edge) - 1
+    before = np.empty(vertices, np.int32)
+    label = np.empty(vertices, np.int32)
+    active = np.empty(vertices, np.bool_)
+    out = np.zeros((len(leave), 2), np.int64)
+    for q in range(len(leave)):
+        before[:] = NEVER
+        for s in range(sources[0][q], sources[0][q + 1]):
+            before[sources[1][s]] = leave[q]
+        active[:] = before < NEVER
+        label[:] = before
+        while active.any():
+            for u in range(vertices):
+                if not active[u]:
+                    continue
+                for e in range(vertex_edge[u], vertex_edge[u + 1]):
+                    v = edge_to[e]
+                    for i in range(edge_type[e], edge_type[e + 1]):
+                        k = seek(departure, offset[i], offset[i + 1], before[u])
+                        if k == offset[i + 1]:
+                            continue
+                        out[q, 0] += offset[i + 1] - k
+                        if departure[offset[i]] <= before[v]:
+                            out[q, 1] += 1
+                            label[v] = min(label[v], departure[k] + duration[i])
+            for v in range(vertices):
+                active[v] = label[v] < before[v]
+                before[v] = label[v]
     return out

@@ -17,7 +17,7 @@ import yaml
 
 from ..storage.errors import HeadwayError
 from . import show
-from .progress import Counter, Steps
+from .progress import Counter, Steps, Timeline
 from .settings import Settings, load_settings
 
 app = typer.Typer(
@@ -310,6 +310,42 @@ def _batch(
         )
     if not quiet:
         show.answered(done, output, time.perf_counter() - begun, which)
+
+
+@app.command(epilog="Example: headway study nyc.store -o report/ --quick")
+def study(
+    store: StorePath,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="REPORT", help="The folder to write.")],
+    device: Annotated[Device, typer.Option(help="auto: the CPU, and a GPU that works.")] = Device.auto,
+    quick: Annotated[bool, typer.Option("--quick", help="A fifth of the queries, and fewer of slow ones.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished study.")] = False,
+    overwrite: Overwrite = False,
+    profile: Profile = "laptop",
+    overrides: Overrides = [],  # noqa: B006
+    quiet: Quiet = False,
+) -> None:
+    """Run the paper's experiments on a store built with --walk none: a report with tables and plots."""
+    from ..storage.store import fingerprint, load
+    from .study import check_report, run_study
+
+    settings = load_settings(profile, overrides)
+    begun = time.perf_counter()
+    check_report(output, overwrite)
+    found = load(store)
+    with Timeline(quiet) as progress:
+        run_study(
+            found,
+            output,
+            fingerprint=fingerprint(store),
+            device=device.value,
+            settings=settings,
+            quick=quick,
+            resume=resume,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    if not quiet:
+        show.studied(output, time.perf_counter() - begun)
 
 
 @config.command("show", epilog="Example: headway config show --set walk.radius_m=400")

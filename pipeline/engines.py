@@ -48,7 +48,7 @@ class Task:
     out: np.ndarray
 
 
-Kernel = Callable[[Task], None]
+Kernel = Callable[[Task], object]
 
 
 def _edge_profile(store: Store) -> Kernel:

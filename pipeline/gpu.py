@@ -84,7 +84,7 @@ class GpuEngine:
         """Queries in pieces, each with the call that gives its results, computed a block ahead."""
         size = self._block(asked)
         blocks = (queries.take(slice(first, first + size)) for first in range(0, len(queries), size))
-        for block, result in run_ahead(lambda some: (some, self._compute(some, asked)), blocks, BUFFERS):
+        for block, result in run_ahead(lambda some: (some, self.compute(some, asked)), blocks, BUFFERS):
             if asked.kind != "arrivals":
                 yield block, lambda result=result: result
                 continue
@@ -152,7 +152,8 @@ class GpuEngine:
     def _shift(self) -> np.unsignedinteger:
         return (np.uint64 if self._wide else np.uint32)(self._store.profile.shift)
 
-    def _compute(self, some: Queries, asked: Answer) -> Result:
+    def compute(self, some: Queries, asked: Answer) -> Result:
+        """Results of one piece, from queries on the host to arrays there."""
         buffer = self._buffers.get()
         try:
             with troubles():

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from ..kernels import connections as kernel
 from ..kernels import profiles, progressions
@@ -18,7 +16,8 @@ from ..storage.cluster_ap import ClusterAp
 from ..storage.edge_profile import EdgeProfile
 from ..storage.errors import HeadwayError
 from ..storage.store import Connections, Store
-from ..storage.timetable import Footpaths, Timetable, Trips
+from ..storage.timetable import Timetable, Trips
+from . import vertex_order
 from .gtfs.report import Report
 
 SLOT = 1800
@@ -49,23 +48,35 @@ def build_store(timetable: Timetable, raw: RawConnections, cluster_minutes: int,
 
     Raises `HeadwayError` where clusters are too many for their numbers.
     """
-    clusters = int(raw.departure.max()) // (cluster_minutes * 60) + 1
+    clusters = clusters_of(raw.departure, cluster_minutes)
     if clusters > MOST_CLUSTERS:
         raise HeadwayError(
             f"departures lie in {clusters} clusters of {cluster_minutes} min, and {MOST_CLUSTERS} is the most; "
             "build with more --cluster-minutes or fewer --days"
         )
+    with report.step("order vertices"):
+        pairs = vertex_order.hops(timetable.trips) if len(timetable.trips.vertex) else (raw.tail, raw.head)
+        number, components = vertex_order.order(timetable, *pairs)
+        timetable = vertex_order.renumber(timetable, number)
+        raw = replace(raw, tail=number[raw.tail], head=number[raw.head])
+    return assemble(timetable, raw, cluster_minutes, components, threads, report)
+
+
+def clusters_of(departure: np.ndarray, cluster_minutes: int) -> int:
+    """How many clusters lie from second 0 to the last departure."""
+    return int(departure.max()) // (cluster_minutes * 60) + 1
+
+
+def assemble(
+    timetable: Timetable, raw: RawConnections, cluster_minutes: int, components: int, threads: int, report: Report
+) -> Store:
+    """The store of connections between vertices that keep their numbers, in so many connected components."""
     with ThreadPoolExecutor(threads) as pool:
         spread = _Spread(pool, threads)
-        with report.step("order vertices"):
-            pairs = _hops(timetable.trips) if len(timetable.trips.vertex) else (raw.tail, raw.head)
-            number, components = _order(timetable, *pairs)
-            timetable = _renumber(timetable, number)
-            raw = replace(raw, tail=number[raw.tail], head=number[raw.head])
         with report.step("sort, types"):
             tail, head, duration, connections = _types(raw, timetable.vertices, spread)
         with report.step("progressions"):
-            cluster_ap = _cover(tail, head, duration, connections, timetable, cluster_minutes * 60, spread)
+            cluster_ap = _cover(tail, head, duration, connections, timetable.vertices, cluster_minutes * 60, spread)
         with report.step("profiles"):
             profile = _profiles(cluster_ap, connections, spread)
     facts = {
@@ -86,6 +97,25 @@ def build_store(timetable: Timetable, raw: RawConnections, cluster_minutes: int,
     return Store(timetable, connections, cluster_ap, profile, facts)
 
 
+def with_clusters(store: Store, cluster_minutes: int, threads: int) -> Store:
+    """The same connections in clusters of another width, of which there are at most `MOST_CLUSTERS`."""
+    graph, vertices = store.cluster_ap, store.timetable.vertices
+    tail, head = graph.edge_from[graph.type_edge], graph.edge_to[graph.type_edge]
+    with ThreadPoolExecutor(threads) as pool:
+        spread = _Spread(pool, threads)
+        made = _cover(tail, head, graph.duration, store.connections, vertices, cluster_minutes * 60, spread)
+    return replace(store, cluster_ap=made)
+
+
+def with_subtrips(store: Store, subtrips: str, threads: int) -> Store:
+    """The trips of a store with another scheme of sub-trips, between the same vertices."""
+    report, counts = Report(), store.facts["counts"]
+    raw = expand(store.timetable, subtrips, threads, report)
+    minutes = store.cluster_ap.width // 60
+    made = assemble(store.timetable, raw, minutes, counts["connected components"], threads, report)
+    return replace(made, facts=store.facts | {"counts": made.facts})
+
+
 class _Spread:
     """Run a kernel over ranges of equal weight on the pool's threads."""
 
@@ -99,41 +129,6 @@ class _Spread:
         cuts[0], cuts[-1] = 0, len(weights) - 1
         ranges = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
         return list(self.pool.map(work, ranges or [(0, 0)]))
-
-
-def _hops(trips: Trips) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbouring positions of all trips, as vertices."""
-    last = np.zeros(len(trips.vertex) + 1, np.bool_)
-    last[trips.offset - 1] = True
-    inside = ~last[: max(0, len(trips.vertex) - 1)]
-    return trips.vertex[:-1][inside], trips.vertex[1:][inside]
-
-
-def _order(timetable: Timetable, tail: np.ndarray, head: np.ndarray) -> tuple[np.ndarray, int]:
-    """New number of each vertex, uint32[vertices], by reverse Cuthill-McKee; connected components."""
-    n = timetable.vertices
-    walkers = np.repeat(np.arange(n), np.diff(timetable.footpaths.offset))
-    u = np.concatenate([tail.astype(np.int64), walkers])
-    v = np.concatenate([head.astype(np.int64), timetable.footpaths.to.astype(np.int64)])
-    pairs = np.unique(np.minimum(u, v) * n + np.maximum(u, v))
-    u, v = pairs // n, pairs % n
-    ends = (np.concatenate([u, v]), np.concatenate([v, u]))
-    graph = coo_array((np.ones(2 * len(pairs), np.int8), ends), shape=(n, n)).tocsr()
-    number = np.empty(n, np.uint32)
-    number[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(n, dtype=np.uint32)
-    return number, int(connected_components(graph, directed=False, return_labels=False))
-
-
-def _renumber(timetable: Timetable, number: np.ndarray) -> Timetable:
-    places = replace(timetable.places, vertex=number[timetable.places.vertex])
-    trips = replace(timetable.trips, vertex=number[timetable.trips.vertex])
-    walks = timetable.footpaths
-    tail = np.repeat(number, np.diff(walks.offset))
-    head = number[walks.to]
-    order = np.lexsort((head, tail))
-    offset = np.searchsorted(tail[order], np.arange(timetable.vertices + 1))
-    walks = Footpaths(offset.astype(np.int64), head[order], walks.seconds[order])
-    return replace(timetable, places=places, trips=trips, footpaths=walks)
 
 
 def _pieces(trips: Trips, subtrips: str) -> np.ndarray:
@@ -221,7 +216,7 @@ def _cover(
     head: np.ndarray,
     duration: np.ndarray,
     connections: Connections,
-    timetable: Timetable,
+    vertices: int,
     width: int,
     spread: _Spread,
 ) -> ClusterAp:
@@ -246,7 +241,7 @@ def _cover(
     per_type, number, per_cluster, start, end, step = (np.concatenate(column) for column in zip(*parts, strict=True))
     return ClusterAp(
         width,
-        np.searchsorted(edge_tail, np.arange(timetable.vertices + 1)).astype(np.int64),
+        np.searchsorted(edge_tail, np.arange(vertices + 1)).astype(np.int64),
         head[edge_type[:-1]],
         edge_type.astype(np.int64),
         duration,

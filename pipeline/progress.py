@@ -6,7 +6,15 @@ import importlib.util
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 PLAIN_EVERY = 3.0
 
@@ -89,4 +97,55 @@ class Counter:
         if self._plain and now - self._spoken > PLAIN_EVERY:
             rate = self._done / max(1e-9, now - self._began)
             self._console.print(f"{self._done:,} of {self._total:,} {self._what}, {rate:,.0f}/s", highlight=False)
+            self._spoken = now
+
+
+class Timeline:
+    """Work in steps; `at` tells how much is done, and of how much altogether as far as is known, in seconds of work."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._console = Console(stderr=True, quiet=quiet)
+        self._plain = not _moves(self._console)
+        self._step, self._left, self._begun = "", "", None
+        self._spoken = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=self._console,
+            disable=quiet or self._plain,
+        )
+        self._task = self._bar.add_task("", total=None, left="")
+
+    def __enter__(self) -> Timeline:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def step(self, title: str) -> None:
+        """Say what begins now."""
+        self._step = title
+        self._bar.update(self._task, description=title)
+        self._speak()
+
+    def at(self, done: float, total: float) -> None:
+        """So much is done, of so much."""
+        now = time.monotonic()
+        if self._begun is None:
+            self._begun = now, done
+        begun, before = self._begun
+        if done > before:
+            left = (now - begun) * (total - done) / (done - before)
+            self._left = f"about {left / 60:.0f} min left" if left >= 90 else f"about {left:.0f} s left"
+        self._bar.update(self._task, completed=done, total=total, left=self._left)
+        self._speak()
+
+    def _speak(self) -> None:
+        now = time.monotonic()
+        if self._plain and now - self._spoken > PLAIN_EVERY:
+            self._console.print(", ".join(filter(None, (self._step, self._left))), highlight=False, markup=False)
             self._spoken = now

@@ -64,6 +64,27 @@ def diameter(store: Store, sources: Rows, leave: np.ndarray) -> int:
     return int(found.max(initial=0))
 
 
+def processed(store: Store, sources: Rows, leave: np.ndarray) -> dict[str, np.ndarray]:
+    """Share of the connections that each of the paper's algorithms relaxes for a query: float64[queries] by name.
+
+    A connection counts as often as it is relaxed, so a share may pass 1. The paper gives its mean for Cluster-ap with
+    Table V. Algorithms by connection type find the same connections, each in its own way. `sources` and `leave` as an
+    engine takes them. Raises `HeadwayError` for a store with footpaths.
+    """
+    refuse_walking(store, "the share of connections processed")
+    graph, connections = store.cluster_ap, store.connections
+    edges = (graph.vertex_edge, graph.edge_to, graph.edge_type, graph.duration)
+    found = rounds.relaxed(edges, (connections.offset, connections.departure), sources, leave)
+    count = len(connections.departure)
+    scanned = count - np.searchsorted(np.sort(connections.departure), leave)
+    return {
+        "connection-scan": scanned / count,
+        "esdg": np.ones(len(leave)),
+        "connection": found[:, 0] / count,
+        **dict.fromkeys(("connection-type", "connection-type-ap", "cluster-ap", "edge"), found[:, 1] / count),
+    }
+
+
 def _all_departures(store: Store) -> tuple[Rows, np.ndarray]:
     """A query for each vertex and second at which something leaves it: in between, labels fall in the same rounds."""
     graph, connections = store.cluster_ap, store.connections

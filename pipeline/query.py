@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,15 +15,14 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from ..storage.errors import HeadwayError
-from ..storage.folder import exchange, locked
 from ..storage.store import Store
 from .ahead import prefetched
 from .answers import answer
 from .asked import Answer
 from .engines import Engine
 from .query_file import ERRORS, open_queries
+from .unfinished import check_parent, job_folder, partial, publish, replace
 
-JOB = "job.json"
 AHEAD = 2  # tables that are computed while one is written
 PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet")
 # What lies in an unfinished folder; one without a job is left by a run that was stopped at its very end.
@@ -70,7 +67,7 @@ def run_queries(
         raise HeadwayError(f"{output} is the file of queries itself; name another output")
     job = _job(queries, asked, fingerprint)
     file = open_queries(queries, asked.kind == "od")
-    with _job_folder(output, job, resume, overwrite) as folder:
+    with job_folder(output, job, OURS, "part-*.parquet", resume, overwrite) as folder:
         started(file.rows)
 
         def parts() -> Iterator[tuple[int, pa.Table | None]]:
@@ -106,10 +103,7 @@ def run_queries(
 
 def check_output(output: Path, overwrite: bool) -> None:
     """Raise `HeadwayError` where answers can't go; cheap, for before any work."""
-    if not output.parent.is_dir():
-        raise HeadwayError(f"{output}: the folder {output.parent} does not exist; create it first")
-    if not os.access(output.parent, os.W_OK | os.X_OK):
-        raise HeadwayError(f"{output}: the folder {output.parent} is not writable; name another output")
+    check_parent(output)
     if not output.name:
         raise HeadwayError(f"{output} is a folder that holds no answers; name another output")
     if output.exists() and not overwrite:
@@ -119,7 +113,7 @@ def check_output(output: Path, overwrite: bool) -> None:
         if output.is_dir() or errors.is_dir():
             raise HeadwayError(f"{output}: it or {errors.name} is a folder; it is not replaced: name another output")
         # A run that was stopped at its very end may have put them there.
-        if errors.exists() and not overwrite and not _partial(output).exists():
+        if errors.exists() and not overwrite and not partial(output).exists():
             raise HeadwayError(f"{errors} exists; name another output, or replace it with --overwrite")
     elif output.exists() and not (output / "errors.parquet").exists():
         kind = "folder that holds no answers" if output.is_dir() else "file, not a folder of answers"
@@ -132,10 +126,6 @@ def check_output(output: Path, overwrite: bool) -> None:
 
 def _part(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05}.parquet"
-
-
-def _partial(output: Path) -> Path:
-    return output.with_name(output.name + ".partial")
 
 
 def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
@@ -156,92 +146,27 @@ def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
     }
 
 
-@contextlib.contextmanager
-def _job_folder(output: Path, job: dict, resume: bool, overwrite: bool) -> Iterator[Path]:
-    """`output.partial/`, locked for this run; it stays when the run is interrupted."""
-    folder = _partial(output)
-    try:
-        new = not os.path.lexists(folder)
-        folder.mkdir(exist_ok=True)
-        handle = locked(folder)
-    except OSError as error:
-        raise HeadwayError(f"{folder}: {error.strerror or error}; name another output") from error
-    if handle is None:
-        raise HeadwayError(f"{folder} is at work in another process; wait for it or name another output")
-    try:
-        keep = not new and _keeps(folder, job, resume, overwrite)
-        for left in folder.iterdir():
-            if not keep or left.suffix == ".tmp":
-                left.unlink()
-        _replace(folder / JOB, lambda file: file.write_text(json.dumps(job, indent=1, sort_keys=True)))
-        try:
-            yield folder
-        except HeadwayError:  # a bad query; parts that are finished are worth a --resume without --strict
-            if not keep and not any(folder.glob("part-*.parquet")):
-                shutil.rmtree(folder)
-            raise
-    except OSError as error:
-        raise HeadwayError(f"{folder}: {error.strerror or error}; make room and go on with --resume") from error
-    finally:
-        os.close(handle)
-
-
-def _keeps(folder: Path, job: dict, resume: bool, overwrite: bool) -> bool:
-    """Whether the parts in an unfinished folder count. Raises `HeadwayError` where it must stay as it is."""
-    if strangers := [left.name for left in folder.iterdir() if left.is_dir() or not OURS.fullmatch(left.name)]:
-        raise HeadwayError(f"{folder} is in the way and holds {strangers[0]!r}; remove it or name another output")
-    if not (resume or overwrite):
-        raise HeadwayError(f"{folder} is unfinished; go on with --resume, or begin again with --overwrite")
-    found = _read_job(folder)
-    if resume and found is not None and found != job:
-        which = ", ".join(key for key in job if found.get(key) != job[key])
-        raise HeadwayError(f"{folder} was begun with other {which}; begin again with --overwrite")
-    return resume and found is not None
-
-
-def _read_job(folder: Path) -> dict | None:
-    try:
-        found = json.loads((folder / JOB).read_text())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _replace(file: Path, write: Callable[[Path], object]) -> None:
-    """Write a file whole: beside, to disk, renamed."""
-    beside = file.with_name(file.name + ".tmp")
-    write(beside)
-    with beside.open("rb") as stream:
-        os.fsync(stream.fileno())
-    beside.replace(file)
-
-
 def _write(file: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> None:
     def write(beside: Path) -> None:
         with pq.ParquetWriter(beside, schema, compression="zstd", compression_level=1) as writer:
             for table in tables:
                 writer.write_table(table)
 
-    _replace(file, write)
+    replace(file, write)
 
 
 def _publish(folder: Path, output: Path, schema: pa.Schema, overwrite: bool) -> None:
     if output.suffix == ".csv":
         errors = _csv_errors(output)
-        _replace(folder / "errors.csv", lambda file: _csv(file, ERRORS, [folder / "errors.parquet"]))
-        _replace(folder / "answers.csv", lambda file: _csv(file, schema, sorted(folder.glob("part-*.parquet"))))
+        replace(folder / "errors.csv", lambda file: _csv(file, ERRORS, [folder / "errors.parquet"]))
+        replace(folder / "answers.csv", lambda file: _csv(file, schema, sorted(folder.glob("part-*.parquet"))))
         (folder / "errors.csv").replace(errors)
         (folder / "answers.csv").replace(output)
         shutil.rmtree(folder)
         return
     for piece in folder.glob("errors-*.parquet"):
         piece.unlink()
-    (folder / JOB).unlink()
-    if output.exists() and overwrite:
-        exchange(folder, output)
-        shutil.rmtree(folder)
-    else:
-        folder.rename(output)
+    publish(folder, output, overwrite)
 
 
 def _csv_errors(output: Path) -> Path:

@@ -60,6 +60,12 @@ def answered(done: Done, output: Path, seconds: float, which: str) -> None:
     out.print(f"{output}: {done.queries:,} queries{bad} in {seconds:.1f} s ({rate:,.0f}/s) on {which}", markup=False)
 
 
+def studied(output: Path, seconds: float) -> None:
+    """Where the report of a study lies."""
+    out = Console(stderr=True, highlight=False, soft_wrap=True)
+    out.print(f"{output / 'report.md'}: all arrivals equal, in {seconds / 60:.1f} min", markup=False)
+
+
 def arrivals(single: Single) -> None:
     """One query's arrivals: all of them as lines, or the first on a terminal."""
     start = f"from {single.origin} at {show_time(single.departure)}"

@@ -11,7 +11,7 @@ from conftest import NEVER, answers, build, connections_store, real_feed
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import Arrivals, vertices_of
 from headway.pipeline.ordered import by_level
-from headway.pipeline.quantities import diameter, quantities
+from headway.pipeline.quantities import diameter, processed, quantities
 from headway.pipeline.query_file import Queries
 from headway.storage.errors import HeadwayError
 from headway.storage.store import Store
@@ -127,6 +127,42 @@ def test_quantities(connections: list[Connection], asked: list[tuple[int, int]])
     assert some.parallel_factor == (len(rows) / some.diameter if some.diameter else None)
 
 
+def relaxed(connections: list[Connection], origin: int, second: int) -> tuple[int, int]:
+    """Connections relaxed in all rounds, and of them those that are their type's first and come soon enough."""
+    label, active, counts = {origin: second}, {origin}, [0, 0]
+    types = {(u, v, lasts): sorted(t for *ends, t, d in connections if (*ends, d) == (u, v, lasts))
+             for u, v, _, lasts in connections}  # fmt: skip
+    while active:
+        before = dict(label)
+        for (u, v, lasts), departures in types.items():
+            caught = [t for t in departures if u in active and t >= before[u]]
+            counts[0] += len(caught)
+            counts[1] += bool(caught) and departures[0] <= before.get(v, NEVER)
+            for t in caught:
+                label[v] = min(label.get(v, NEVER), t + lasts)
+        active = {v for v in label if label[v] != before.get(v)}
+    return counts[0], counts[1]
+
+
+@settings(max_examples=200)
+@given(timetables, st.lists(st.tuples(st.integers(0, VERTICES - 1), st.integers(0, 12)), min_size=1, max_size=5))
+@example(CYCLE, [(0, 5), (1, 5), (2, 0)])
+@example([(0, 1, 2, 0), (0, 1, 4, 7), (1, 0, 3, 2), (0, 1, 9, 0)], [(0, 0), (0, 3)])
+def test_processed(connections: list[Connection], asked: list[tuple[int, int]]) -> None:
+    """Counts by the definition, round by round."""
+    store = connections_store(connections, VERTICES)
+    rows, number = stored(store, connections)
+    origin, departure = np.array(asked, np.int32).T
+    found = processed(store, vertices_of(store, origin), departure)
+    expected = np.array([relaxed(rows, number[u], second) for u, second in asked]) / len(rows)
+    assert np.array_equal(found["connection"], expected[:, 0])
+    for name in ("connection-type", "connection-type-ap", "cluster-ap", "edge"):
+        assert np.array_equal(found[name], expected[:, 1])
+    assert found["esdg"].tolist() == [1.0] * len(asked)
+    scanned = [sum(t >= second for _, _, t, _ in rows) / len(rows) for _, second in asked]
+    assert found["connection-scan"].tolist() == scanned
+
+
 def test_chain() -> None:
     """A chain of ten hops: ten levels, ten rounds, one connection at a time."""
     found = quantities(connections_store([(k, k + 1, 10 * k, 10) for k in range(10)], 11), None)
@@ -181,6 +217,8 @@ def test_walking_is_refused(tmp_path: Path) -> None:
         CpuEngine(store, "esdg")
     with pytest.raises(HeadwayError, match=r"^the temporal diameter is defined .* with --walk none$"):
         quantities(store, None)
+    with pytest.raises(HeadwayError, match=r"^the share of connections processed is defined .* with --walk none$"):
+        processed(store, vertices_of(store, np.zeros(1, np.int32)), np.zeros(1, np.int32))
 
 
 def test_command_line(tmp_path: Path) -> None:

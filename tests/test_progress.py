@@ -36,3 +36,27 @@ def test_plain_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         counter.start(20)
         counter.advance(5)
     assert capsys.readouterr().err == ""
+
+
+def test_timeline_tells_what_is_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plain line every few seconds: the step at work, and how long it takes if the work goes on as fast."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.Timeline(quiet=False) as timeline:
+        timeline.step("one")  # too early to be said
+        for second, done in ((4, 10), (64, 40), (66, 55), (68, 70)):
+            now[0] = second
+            timeline.step("two")
+            timeline.at(done, 100)
+    # Second 4 and 64: nothing is known yet. 68: since second 4, 62 s took 45 of the work, and 45 are left.
+    assert capsys.readouterr().err.splitlines() == ["two", "two", "two, about 62 s left"]
+
+
+def test_quiet_timeline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.Timeline(quiet=True) as timeline:
+        now[0] = 100.0
+        timeline.step("one")
+        timeline.at(1, 2)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,108 @@
+"""`OUTPUT.partial/`: where a long job keeps what it has finished, so that it can go on after an interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..storage.errors import HeadwayError
+from ..storage.folder import exchange, locked
+
+JOB = "job.json"
+
+
+def partial(output: Path) -> Path:
+    """Where the work on an output lies."""
+    return output.with_name(output.name + ".partial")
+
+
+def check_parent(output: Path) -> None:
+    """Raise `HeadwayError` where nothing can be written beside an output."""
+    if not output.parent.is_dir():
+        raise HeadwayError(f"{output}: the folder {output.parent} does not exist; create it first")
+    if not os.access(output.parent, os.W_OK | os.X_OK):
+        raise HeadwayError(f"{output}: the folder {output.parent} is not writable; name another output")
+
+
+@contextlib.contextmanager
+def job_folder(
+    output: Path, job: dict, ours: re.Pattern[str], worth: str, resume: bool, overwrite: bool
+) -> Iterator[Path]:
+    """`output.partial/`, locked for this run; it stays when the run is interrupted.
+
+    `job` is plain data that tells this job from any other. All names in the folder match `ours`, or it stays as it is.
+    After a `HeadwayError` it goes, unless a file matches the glob `worth`.
+
+    Raises `HeadwayError` for a folder that is in the way, at work, unfinished without `resume` or `overwrite`, or, with
+    `resume`, begun for another job.
+    """
+    folder = partial(output)
+    try:
+        new = not os.path.lexists(folder)
+        folder.mkdir(exist_ok=True)
+        handle = locked(folder)
+    except OSError as error:
+        raise HeadwayError(f"{folder}: {error.strerror or error}; name another output") from error
+    if handle is None:
+        raise HeadwayError(f"{folder} is at work in another process; wait for it or name another output")
+    try:
+        keep = not new and _keeps(folder, job, ours, resume, overwrite)
+        for left in folder.iterdir():
+            if not keep or left.suffix == ".tmp":
+                left.unlink()
+        replace(folder / JOB, lambda file: file.write_text(json.dumps(job, indent=1, sort_keys=True)))
+        try:
+            yield folder
+        except HeadwayError:
+            if not keep and not any(folder.glob(worth)):
+                shutil.rmtree(folder)
+            raise
+    except OSError as error:
+        raise HeadwayError(f"{folder}: {error.strerror or error}; make room and go on with --resume") from error
+    finally:
+        os.close(handle)
+
+
+def _keeps(folder: Path, job: dict, ours: re.Pattern[str], resume: bool, overwrite: bool) -> bool:
+    """Whether what lies in an unfinished folder counts. Raises `HeadwayError` where it must stay as it is."""
+    if strangers := [left.name for left in folder.iterdir() if left.is_dir() or not ours.fullmatch(left.name)]:
+        raise HeadwayError(f"{folder} is in the way and holds {strangers[0]!r}; remove it or name another output")
+    if not (resume or overwrite):
+        raise HeadwayError(f"{folder} is unfinished; go on with --resume, or begin again with --overwrite")
+    found = _read_job(folder)
+    if resume and found is not None and found != job:
+        which = ", ".join(key for key in job if found.get(key) != job[key])
+        raise HeadwayError(f"{folder} was begun with other {which}; begin again with --overwrite")
+    return resume and found is not None
+
+
+def _read_job(folder: Path) -> dict | None:
+    try:
+        found = json.loads((folder / JOB).read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def replace(file: Path, write: Callable[[Path], object]) -> None:
+    """Write a file whole: beside, to disk, renamed."""
+    beside = file.with_name(file.name + ".tmp")
+    write(beside)
+    with beside.open("rb") as stream:
+        os.fsync(stream.fileno())
+    beside.replace(file)
+
+
+def publish(folder: Path, output: Path, overwrite: bool) -> None:
+    """The finished folder takes the output's place."""
+    (folder / JOB).unlink()
+    if output.exists() and overwrite:
+        exchange(folder, output)
+        shutil.rmtree(folder)
+    else:
+        folder.rename(output)
