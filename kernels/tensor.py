@@ -93,4 +93,7 @@ def evaluate(
 
 def _scheduled(base: Schedule, target: str, operands: dict[str, Any]) -> Schedule:
     first = base.sparse[0][0] if base.sparse else None
-    return autoschedule(base, target, rows_of(operands[first]) if first else None)
+    inner = base.loops[-1]
+    sizes = (zip(a.indices, operands[a.tensor].shape, strict=True) for a in base.read() if a.tensor in operands)
+    columns = None if base.iterator(inner) else dict(pair for pairs in sizes for pair in pairs)[inner]
+    return autoschedule(base, target, rows_of(operands[first]) if first else None, columns)

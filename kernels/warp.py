@@ -9,7 +9,6 @@ from numba import cuda, int32, int64, types, uint32
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 WIDTH = 1 if SIMULATED else 32
-WARPS = 8  # of a block, where each works alone
 ALL = 0xFFFFFFFF
 
 device = cuda.jit(device=True) if SIMULATED else cuda.jit(device=True, forceinline=True)

@@ -60,11 +60,14 @@ def check_target(target: str) -> None:
         raise ValueError(f"target {target!r} is none of cpu, cuda")
 
 
-def autoschedule(base: Schedule, target: str = "cpu", rows: Rows | None = None) -> Schedule:
-    """The first schedule of the heuristic that the statement allows; `base` itself if there is none."""
+def autoschedule(base: Schedule, target: str = "cpu", rows: Rows | None = None, columns: int | None = None) -> Schedule:
+    """The first schedule of the heuristic that the statement allows; `base` itself if there is none.
+
+    `columns`: how many iterations the innermost loop has, where that is a dense one.
+    """
     check_schedule(base)
     check_target(target)
-    for make in _makers(base, target, rows):
+    for make in _makers(base, target, rows, columns):
         try:
             made = make()
             lower(made)
@@ -74,11 +77,11 @@ def autoschedule(base: Schedule, target: str = "cpu", rows: Rows | None = None) 
     return base
 
 
-def _makers(base: Schedule, target: str, rows: Rows | None) -> Iterator[Callable[[], Schedule]]:
+def _makers(base: Schedule, target: str, rows: Rows | None, columns: int | None) -> Iterator[Callable[[], Schedule]]:
     share = 8 * numba.get_num_threads()
     if target == "cuda":
         lanes = 1 << min(int(max(rows.mean if rows else 32, 1)).bit_length() - 1, 5)
-        yield lambda: cuda_balanced(base)
+        yield lambda: cuda_balanced(base, 4 if columns is None else max(1, min(4, columns // 32)))
         yield lambda: cuda_columns(base)
         yield lambda: cuda_sampled(base)
         yield lambda: cuda_staged(base)
@@ -218,8 +221,11 @@ def cuda_balanced(base: Schedule, columns: int = 4, each: int = 256) -> Schedule
         raise ScheduleError(f"{inner} does not follow the output over a whole dimension")
     made = made.split(_last(made), "block", "inside", 8 * each).split("inside", "part", "one", each)
     tile, within, column, lane = (f"{inner}_{part}" for part in ("tile", "within", "column", "lane"))
-    made = made.split(inner, tile, within, 32 * columns).split(within, column, lane, 32)
-    made = made.reorder("block", "part", tile, lane, column, "one").unroll(column)
+    if columns > 1:
+        made = made.split(inner, tile, within, 32 * columns).split(within, column, lane, 32)
+        made = made.reorder("block", "part", tile, lane, column, "one").unroll(column)
+    else:
+        made, lane = made.reorder("block", "part", inner, "one"), inner
     if set(_walked(base)[:-1]) <= set(base.statement.output.indices):  # else rows end within the loop
         made = made.unroll("one", 2)
     made = made.parallelize("block", "block", "atomic").parallelize("part", "warp", "atomic")

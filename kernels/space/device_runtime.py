@@ -1,4 +1,4 @@
-"""What generated CUDA kernels call beside: sums over lanes, searches by a warp. Only they import CUDA's packages."""
+"""What generated CUDA kernels call beside: sums over lanes. Only they import CUDA's packages."""
 
 from __future__ import annotations
 
@@ -77,32 +77,10 @@ def lanes_of(rows):
     return found
 
 
-alone = warp.device(upper)
-
-
-@warp.device
-def upper_together(keys, low, high, key):
-    """`upper` by all lanes of a warp: a 32nd of what is left remains after each look at the keys."""
-    if warp.WIDTH == 1:
-        return alone(keys, low, high, key)
-    lane = cuda.threadIdx.x % warp.WIDTH
-    while low < high:
-        step = (high - low + warp.WIDTH - 1) // warp.WIDTH
-        probe = low + (lane + 1) * step - 1
-        after = probe >= high
-        if not after:
-            after = keys[probe] > key
-        votes = cuda.ballot_sync(warp.ALL, after)
-        before = cuda.ffs(votes) - 1 if votes else warp.WIDTH
-        high = min(low + (before + 1) * step - 1, high)
-        low = min(low + before * step, high)
-    return low
-
-
 GPU = {
-    "lower": warp.device(lower), "upper": alone, "upper_together": upper_together, "term": warp.device(term),
+    "lower": warp.device(lower), "upper": warp.device(upper), "term": warp.device(term),
     "cuda": cuda,
-    "WARP": warp.WIDTH, "row_add": row_add, "row_min": row_min, "row_or": row_or,
+    "row_add": row_add, "row_min": row_min, "row_or": row_or,
     "segment_add": segment_add, "lanes_of": lanes_of, "int64": np.int64,
 }  # fmt: skip
 # And those of rounds.

@@ -7,17 +7,17 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any
 
 import numba
 import numpy as np
 
 from . import runtime
-from .arguments import arguments, check, parameters, patterned, shape_of, starts_of, values_of
+from .arguments import arguments, check, parameters, patterned, shape_of, values_of
 from .cpu import CpuText
 from .gpu import GpuText
 from .integers import ROOM, load_integers
-from .levels import array_module, factor
+from .levels import array_module, factor, on_device
 from .lower import Nest, lower
 from .nest import texts
 from .relations import Fuse
@@ -42,7 +42,7 @@ class Kernel:
         self.nest = lower(schedule, active)
         self.parameters = parameters(schedule, self.nest)
         self.source = source_of(schedule, self.nest, self.parameters)
-        self.iterations = load(self.source).get("iterations")
+        self._count = load(self.source).get("iterations")
         self.lanes = next((race.width for _, _, race in schedule.tags if race.kind == "shuffle"), 32)
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class Kernel:
             raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
         dtype = check(statement, operands, out)
         given = arguments(schedule, operands, out)
-        where = next((array for array in given.values() if _on_device(array)), None)
+        where = next((array for array in given.values() if on_device(array)), None)
         shape, result = shape_of(schedule, given, operands), values_of(out)
         if result is None:
             result = _empty(shape, dtype, where)
@@ -76,56 +76,40 @@ class Kernel:
             if result.size != np.prod(shape):
                 raise ValueError(f"out has {result.size} values, the coordinates of {schedule.pattern} {shape}")
             whole = whole.reshape(shape)
-        clear = (
-            None if statement.accumulate or self.nest.whole else _fill(result, statement.semiring.zero(result.dtype))
-        )
-        work = self._work(given | {name: whole}, name, threads)
+        fresh = not (statement.accumulate or self.nest.whole)
+        zero = statement.semiring.zero(result.dtype) if fresh else None
+        work = self._work(given | {name: whole}, name, zero, threads)
         found = out if isinstance(out, Tensor) else result
         if schedule.pattern and not isinstance(out, Tensor):
             found = patterned(schedule, operands[schedule.pattern], result, operands)
 
         def run() -> Any:
-            if clear:
-                clear()
             work()
             return found
 
         return run
 
-    def _work(self, given: dict[str, Any], name: str, threads: int | None) -> Callable[[], Any]:
-        """What a call does with its arrays."""
+    def _work(self, given: dict[str, Any], name: str, zero: Any, threads: int | None) -> Callable[[], None]:
+        """What a call does with its arrays: it sets the output to `zero`, unless that is None, and computes."""
+        out = given[name]
         if self.schedule.cuda:
-            return self._on_device(given, given[name].dtype)
-        function, onto = compiled(self, given[name].dtype), self.schedule.tag(next(iter(self.schedule.loops), ""))
+            from .launch import launches  # only CUDA schedules import CUDA's packages
+
+            wide = self.wide(given)
+            return launches(self, compiled(self, out.dtype, wide), given, name, zero, wide)
+        function, onto = compiled(self, out.dtype), self.schedule.tag(next(iter(self.schedule.loops), ""))
         if onto and onto[0] == "threads":
             count, race = threads or numba.get_num_threads(), onto[1].kind
-            return partial(self._on_threads, function, given, name, count, race)
-        return partial(function, *(given[key] for key in self.parameters))
+            compute = partial(self._on_threads, function, given, name, count, race)
+        else:
+            compute = partial(function, *(given[key] for key in self.parameters))
 
-    def _on_device(self, given: dict[str, Any], dtype: np.dtype) -> Callable[[], Any]:
-        """The launch; and before it one that finds where blocks begin, a warp each."""
-        from numba import cuda
+        def work() -> None:
+            if zero is not None:
+                out[...] = zero
+            compute()
 
-        from .. import warp
-
-        host = {key: _Ends(given, key) if _on_device(array) else array for key, array in given.items()}
-        count = self._iterations(host)
-        wide = self.wide(given)
-        functions = compiled(self, dtype, wide)
-        # Here, once: for an array of another library Numba waits until its stream is done.
-        given = {key: cuda.as_cuda_array(one) if _on_device(one) else one for key, one in given.items()}
-        given |= {key: cuda.device_array(count + 1, np.int64 if wide else np.int32) for key in starts_of(self.nest)}
-        read = [given[key] for key in self.parameters]
-        launch = functions["kernel"][max(1, min(count, 2**31 - 1)), self._block()]
-        if not self.nest.starts:
-            return partial(launch, *read)
-        find = functions["starts"][count // warp.WARPS + 1, warp.WARPS * warp.WIDTH]
-
-        def run() -> None:
-            find(*read)
-            launch(*read)
-
-        return run
+        return work
 
     def wide(self, given: dict[str, Any]) -> bool:
         """Whether counters need 64 bits: for the entries of an array, the extent of a fused loop."""
@@ -139,7 +123,7 @@ class Kernel:
 
     def _on_threads(self, function: Any, given: dict[str, Any], name: str, threads: int, race: str) -> None:
         """Share the outermost loop; then add up what was carried, or the private copies."""
-        semiring, out, count = self.schedule.statement.semiring, given[name], self._iterations(given)
+        semiring, out, count = self.schedule.statement.semiring, given[name], self.iterations(given)
         zero, threads = semiring.zero(out.dtype), min(threads, max(count, 1))
         if race == "carry":
             given["aside"] = np.full((2 * count, *out.shape[self.nest.kept :]), zero)
@@ -158,17 +142,22 @@ class Kernel:
         if race == "carry" and count:
             semiring.total.at(out, tuple(given["aside_row"].T), given["aside"])
 
-    def _iterations(self, given: dict[str, Any]) -> int:
+    def iterations(self, given: dict[str, Any]) -> int:
         """How many iterations threads or blocks share."""
-        host = (_Whole(one) if isinstance(one, np.ndarray) else one for one in map(given.get, self.parameters))
-        return int(self.iterations(*host)) if self.iterations else 1
+        if not self._count:
+            return 1
+        host = dict[str, Any]()
+        for key in self.parameters:
+            one = given.get(key)
+            host[key] = _Ends(given, key) if on_device(one) else _Whole(one) if isinstance(one, np.ndarray) else one
+        return int(self._count(*host.values()))
 
-    def _block(self) -> int:
+    def block(self) -> int:
         """Threads of a block: as many as its loops have iterations, where that is known and fits; whole warps."""
         from .. import warp
 
         tags = {onto: loop for loop, onto, _ in self.schedule.tags}
-        lanes = _lanes(self) if "lane" in tags else 1
+        lanes = lanes_of(self) if "lane" in tags else 1
         if not tags.keys() & {"thread", "warp"}:
             return lanes
         several = self.schedule.constant(tags.get("thread") or tags["warp"]) or THREADS_OF_BLOCK
@@ -231,7 +220,7 @@ def compiled(kernel: Kernel, dtype: np.dtype, wide: bool = True) -> Any:
 
         from . import device_runtime
 
-        constants["LANES"] = _lanes(kernel)
+        constants["LANES"] = lanes_of(kernel)
         found = load_integers(kernel.source, wide, **constants, **device_runtime.GPU)
         return {name: cuda.jit(found[name]) for name in ("kernel", "starts") if name in found}
     function = load(kernel.source, **constants, **runtime.CPU)["kernel"]
@@ -241,7 +230,7 @@ def compiled(kernel: Kernel, dtype: np.dtype, wide: bool = True) -> Any:
     return numba.njit(nogil=True, error_model="numpy", fastmath=fast)(function)
 
 
-def _lanes(kernel: Kernel) -> int:
+def lanes_of(kernel: Kernel) -> int:
     """Lanes of a row, on the machine at hand."""
     from .. import warp
 
@@ -263,16 +252,11 @@ def source_of(schedule: Schedule, nest: Nest, parameters: tuple[str, ...]) -> st
     if shared:
         lines += ["", "", f"def iterations({', '.join(parameters)}):", *needed, f"    return {nest.parallel}"]
     if nest.starts:
-        own, all_of_them = "cuda.grid(1) // WARP", "cuda.gridsize(1) // WARP"
         block = next(loop for loop, onto, _ in schedule.tags if onto == "block")
         lines += ["", "", f"def starts({', '.join(parameters)}):", *needed]
-        lines.append(f"    for {block} in range({own}, {factor(nest.parallel)} + 1, {all_of_them}):")
+        lines.append(f"    for {block} in range(cuda.grid(1), {factor(nest.parallel)} + 1, cuda.gridsize(1)):")
         lines += [f"    {line}" for line in text.lines(nest.starts)]
     return "\n".join(lines) + "\n"
-
-
-def _on_device(array: Any) -> bool:
-    return hasattr(array, "__cuda_array_interface__")
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype, where: Any) -> Any:
@@ -284,17 +268,3 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype, where: Any) -> Any:
     from numba import cuda
 
     return cuda.device_array(shape, dtype)
-
-
-def _fill(array: Any, value: Any) -> Callable[[], Any] | None:
-    """The call that sets all of an array to a value."""
-    if not _on_device(array):
-        return partial(np.copyto, array, value)
-    if not array.size:
-        return None
-    from numba import cuda
-
-    from . import device_runtime
-
-    flat, fill = cuda.as_cuda_array(array).reshape(array.size), cast(Any, device_runtime.fill)
-    return partial(fill[min(array.size // THREADS_OF_BLOCK + 1, 2**16), THREADS_OF_BLOCK], flat, value)

@@ -41,8 +41,8 @@ class Level:
         """Coordinate at position `p`."""
         return f"{at('crd')}[{p}]"
 
-    def owner(self, at: Names, p: str, low: str, high: str, search: str = "upper") -> str:
-        """The parent, in [low, high), of position `p`; `search` is the function that finds it where one must."""
+    def owner(self, at: Names, p: str, low: str, high: str) -> str:
+        """The parent, in [low, high), of position `p`."""
         return p
 
     def seek(self, at: Names, low: str, high: str, key: str, after: bool = False) -> str:
@@ -67,7 +67,7 @@ class Dense(Level):
     def coord(self, at: Names, p: str) -> str:
         return f"{factor(p)} % {at('n')}"
 
-    def owner(self, at: Names, p: str, low: str, high: str, search: str = "upper") -> str:
+    def owner(self, at: Names, p: str, low: str, high: str) -> str:
         return f"{factor(p)} // {at('n')}"
 
     def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
@@ -84,8 +84,8 @@ class Compressed(Level):
     def first(self, at: Names, q: str) -> str:
         return f"{at('pos')}[{q}]"
 
-    def owner(self, at: Names, p: str, low: str, high: str, search: str = "upper") -> str:
-        return f"{search}({at('pos')}, {low}, {high}, {p}) - 1"
+    def owner(self, at: Names, p: str, low: str, high: str) -> str:
+        return f"upper({at('pos')}, {low}, {high}, {p}) - 1"
 
     def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
         return ((p, int(data["crd"][p])) for p in range(int(data["pos"][q]), int(data["pos"][q + 1])))
@@ -153,6 +153,11 @@ def _check_offsets(pos: Any, parents: int, stored: int, what: str) -> tuple[int,
     if len(pos) != parents + 1 or bool((pos[1:] < pos[:-1]).any()) or int(pos[0]) < 0 or int(pos[-1]) > stored:
         raise ValueError(f"{what}: pos must hold {parents + 1} ascending offsets into {stored} positions")
     return int(pos[0]), int(pos[-1])
+
+
+def on_device(array: Any) -> bool:
+    """Whether an array lies on a GPU."""
+    return hasattr(array, "__cuda_array_interface__")
 
 
 def array_module(array: Any) -> Any:

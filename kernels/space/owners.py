@@ -55,7 +55,7 @@ class Owners(Sums):
             for number, _ in reversed(self.covered(p)[1:]):
                 level, at = self.level(p.tensor, number), self.names(p.tensor, number)
                 name = self.position_name(p.tensor, number - 1)
-                owner = level.owner(at, q, *self.edges(p, number - 1), "upper_together")
+                owner = level.owner(at, q, *self.edges(p, number - 1))
                 self.starts += [Line(name, owner), Put(f"{name}_starts[{loop}]", name)]
                 low, high = f"{name}_starts[{loop}]", f"{name}_starts[{loop} + 1] + 1"
                 self.body += [Line(f"{name}_low", low), Line(f"{name}_high", high)]

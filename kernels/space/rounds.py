@@ -14,7 +14,8 @@ import numpy as np
 from .arguments import arguments, check
 from .gpu import RoundsText
 from .integers import load_integers
-from .kernel import Kernel, _Ends, _lanes, _on_device
+from .kernel import Kernel, lanes_of
+from .levels import on_device
 from .nest import Line
 from .relations import ScheduleError
 from .schedule import Schedule, check_schedule
@@ -83,7 +84,7 @@ class Rounds:
         constants = {
             "zero": self.steps[0].schedule.statement.semiring.zero(dtype),
             "dtype": dtype.type,
-            "LANES": _lanes(self._widest),
+            "LANES": lanes_of(self._widest),
         }
         found = load_integers(self.source, wide, **constants, **device_runtime.GPU, **device_runtime.GRID)
         return found["kernel"], found["once"]
@@ -100,10 +101,9 @@ class Rounds:
             check(statement, mine, out)
             given |= arguments(step.schedule, mine, out)
         given[self.out] = out
-        host = {name: _Ends(given, name) if _on_device(array) else array for name, array in given.items()}
-        blocks = max(1, *(step._iterations(host) for step in self.steps))
+        blocks = max(1, *(step.iterations(given) for step in self.steps))
         found = (*(given[name] for name in self.parameters), marks, told)
-        return found, blocks, max(step._block() for step in self.steps)
+        return found, blocks, max(step.block() for step in self.steps)
 
     def prepared(self, out: Any, marks: Any, told: Any, stream: Any = 0, **operands: Any) -> Prepared:
         """Both functions compiled for arrays on the current device, to be launched on `stream`.
@@ -116,7 +116,7 @@ class Rounds:
 
         given, blocks, threads = self.arguments(out, marks, told, **operands)
         # Here, once: for an array of another library Numba waits until its stream is done.
-        given = tuple(cuda.as_cuda_array(one) if _on_device(one) else one for one in given)
+        given = tuple(cuda.as_cuda_array(one) if on_device(one) else one for one in given)
         wide = any(step.wide(dict(zip(self.parameters, given, strict=False))) for step in self.steps)
         kernel, once = compiled(self, out.dtype, threads, wide)
         return Prepared(kernel, once, given, min(blocks, 2**31 - 1), threads, stream)

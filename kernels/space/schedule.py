@@ -354,9 +354,9 @@ class Schedule(Loops):
 
 
 _RESERVED = {
-    "LANES", "WARP", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first",
+    "LANES", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first",
     "found", "int64", "lane", "lanes", "lanes_of", "last", "lower", "min", "place", "range", "row_add", "row_min",
-    "row_or", "segment_add", "shift", "staged", "starts", "term", "uint32", "uint64", "upper", "upper_together",
+    "row_or", "segment_add", "shift", "staged", "starts", "term", "uint32", "uint64", "upper",
     "whole", "zero",
 }  # fmt: skip
 

@@ -105,7 +105,7 @@ def run_plain(made: Kernel, dtype: np.dtype, wide: bool = False) -> Any:
     """The functions of a kernel in plain Python; a CUDA kernel runs all its threads in turn, a warp being one."""
     constants = {"zero": made.schedule.statement.semiring.zero(dtype), "dtype": dtype, "LANES": 1}
     shared = {"lower": runtime.lower, "upper": runtime.upper, "term": runtime.term, "empty": np.empty}
-    shared |= {"upper_together": runtime.upper, "WARP": 1, "int64": int, "uint32": int, "uint64": int}
+    shared |= {"int64": int, "uint32": int, "uint64": int}
     if not made.schedule.cuda:
         atomics = {"atomic_add": _add, "atomic_min": _min}
         return load(made.source, **constants, **shared, **atomics)["kernel"]

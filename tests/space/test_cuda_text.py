@@ -90,12 +90,12 @@ def test_on_a_device(how: str) -> None:
 
 def test_block_of_less_than_a_warp() -> None:
     made = schedule("y[i] = A[i, j] * x[j]", A=CSR).split("i", "b", "t", 24)
-    assert kernel(made.parallelize("b", "block").parallelize("t", "thread"))._block() == 32
+    assert kernel(made.parallelize("b", "block").parallelize("t", "thread")).block() == 32
     made = schedule("y[i] = A[i, j] * x[j]", A=CSR).split("i", "b", "w", 3).parallelize("b", "block")
-    assert kernel(made.parallelize("w", "warp").parallelize("j", "lane", shuffle(4)))._block() == 32
+    assert kernel(made.parallelize("w", "warp").parallelize("j", "lane", shuffle(4))).block() == 32
     made = schedule("y[i] = A[i, j] * x[j]", A=CSR).fuse("i", "j", "f").pos("f", "p", "A").split("p", "b", "q", 8)
     alone = kernel(made.parallelize("b", "block", "atomic"))  # nothing divides the work of a block
-    assert alone._block() == 1
+    assert alone.block() == 1
 
 
 def test_sums_over_lanes_in_a_loop_that_is_written_out() -> None:

@@ -150,7 +150,7 @@ def test_bound_is_checked() -> None:
 def test_blocks_near_31_bits() -> None:
     """Offsets of 32 bits do not wrap around where blocks are counted."""
     run = kernel(BLOCKS.parallelize("b", "threads", "carry"))
-    assert run._iterations({"A_pos1": np.array([0, 2**31 - 1], np.int32), "n_i": 1}) == 2**28
+    assert run.iterations({"A_pos1": np.array([0, 2**31 - 1], np.int32), "n_i": 1}) == 2**28
 
 
 @pytest.mark.parametrize("threads", [-1, 0, 2.0, "2", True])

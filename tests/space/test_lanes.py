@@ -134,29 +134,14 @@ def test_segments(lanes: Warp, count: int, rows: int) -> None:
     assert sorted(adds) == sorted(set(row.tolist()))
 
 
-@pytest.mark.parametrize("size", [0, 1, 31, 33, 1000])
-def test_search(lanes: Warp, size: int) -> None:
-    """By 32 lanes, as by one."""
-    rng = np.random.default_rng(size)
-    keys, found = np.sort(rng.integers(0, 300, size)), np.zeros(32, np.int64)
-    for key in (-1, 0, 150, 299, 300):
-        low, high = np.sort(rng.integers(0, size + 1, 2)).tolist()
-
-        def work(lane: int, low: int = low, high: int = high, key: int = key) -> None:
-            found[lane] = device_runtime.upper_together.py_func(keys, low, high, key)
-
-        lanes.run(32, work)
-        assert (found == runtime.upper(keys, low, high, key)).all()
-
-
 @pytest.mark.parametrize("how", LANES)
 def test_kernels(lanes: Warp, how: str) -> None:
     """Whole kernels, warp after warp, each with all its lanes."""
 
     def in_python(run: Kernel, dtype: np.dtype, wide: bool) -> Any:
         names = {name: getattr(runtime, name) for name in ("lower", "upper", "term")}
-        ours = ("row_add", "segment_add", "upper_together", "lanes_of")
-        names |= {name: getattr(device_runtime, name).py_func for name in ours} | {"LANES": run.lanes, "WARP": 32}
+        ours = ("row_add", "segment_add", "lanes_of")
+        names |= {name: getattr(device_runtime, name).py_func for name in ours} | {"LANES": run.lanes}
         zero = run.schedule.statement.semiring.zero(dtype)
         found = load_integers(run.source, wide, cuda=lanes, zero=zero, dtype=dtype, **names)
         lanes.staged.clear()
@@ -169,7 +154,7 @@ def test_kernels(lanes: Warp, how: str) -> None:
                 return lambda *arguments: self.launch(size, arguments)
 
             def launch(self, size: tuple[int, int], arguments: tuple) -> None:
-                lanes.gridDim, lanes.blockDim = (SimpleNamespace(x=n) for n in size)
+                lanes.gridDim, lanes.blockDim = (SimpleNamespace(x=n) for n in size[:2])
                 for block in range(size[0]):
                     lanes.blockIdx = SimpleNamespace(x=block)
                     for lanes.first in range(0, size[1], 32):
