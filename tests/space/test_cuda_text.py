@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cases import MODULE, check
 from conftest import connections_store
-from cuda_cases import operands, schedules
+from cuda_cases import MATRIX, operands, schedules
 from headway.cluster.devices import cuda_device
 from headway.kernels.space import CSR, Kernel, Schedule, Tensor, kernel, schedule, shuffle
 from relaxation import CUDA, WINDOWED_CUDA, WINDOWS, of_cluster_ap
@@ -79,6 +79,21 @@ def test_earliest_arrival(how: str, no_device: None) -> None:
 def test_windowed_sum(how: str, no_device: None) -> None:
     stored = Tensor.from_coordinates(([0], [1], [2]), [1.0], (3, 4, 5), WINDOWS)
     assert ".target sm_90" in ptx(WINDOWED_CUDA[how], np.zeros((3, 6)), A=stored, X=np.ones((5, 6)), t0=0, t1=3)
+
+
+@pytest.mark.skipif(bool(cuda_device().trouble), reason=cuda_device().trouble)
+@pytest.mark.parametrize("how", ["row to 4 lanes", "staged by 32 threads, csr", "blocks, coo"])
+def test_on_a_device_again(how: str) -> None:
+    """From the second call on launches are a recorded graph, which reads arrays anew."""
+    from numba import cuda
+
+    given, shape = operands(SCHEDULES[how])
+    x, out = cuda.to_device(given["x"]), cuda.to_device(np.full(shape, 7.0))
+    run = kernel(SCHEDULES[how]).prepared(out=out, A=given["A"].to_device(), x=x)
+    for times in (1.0, 2.0, 3.0, 4.0):
+        x.copy_to_device(given["x"] * times)
+        run()
+        assert np.array_equal(out.copy_to_host(), MATRIX @ given["x"] * times)
 
 
 @pytest.mark.skipif(bool(cuda_device().trouble), reason=cuda_device().trouble)
