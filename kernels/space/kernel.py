@@ -152,7 +152,7 @@ class Kernel:
             host[key] = _Ends(given, key) if on_device(one) else _Whole(one) if isinstance(one, np.ndarray) else one
         return int(self._count(*host.values()))
 
-    def block(self) -> int:
+    def block(self, most: int = THREADS_OF_BLOCK) -> int:
         """Threads of a block: as many as its loops have iterations, where that is known and fits; whole warps."""
         from .. import warp
 
@@ -161,7 +161,7 @@ class Kernel:
         if not tags.keys() & {"thread", "warp"}:
             return lanes
         several = self.schedule.constant(tags.get("thread") or tags["warp"]) or THREADS_OF_BLOCK
-        threads = lanes * min(several, THREADS_OF_BLOCK // lanes)
+        threads = lanes * min(several, most // lanes)
         return -(-threads // warp.WIDTH) * warp.WIDTH
 
 

@@ -103,7 +103,7 @@ class Rounds:
         given[self.out] = out
         blocks = max(1, *(step.iterations(given) for step in self.steps))
         found = (*(given[name] for name in self.parameters), marks, told)
-        return found, blocks, max(step.block() for step in self.steps)
+        return found, blocks, max(step.block(1024) for step in self.steps)
 
     def prepared(self, out: Any, marks: Any, told: Any, stream: Any = 0, **operands: Any) -> Prepared:
         """Both functions compiled for arrays on the current device, to be launched on `stream`.
