@@ -4,6 +4,9 @@ The coordinate of a type is its duration. A type holds departures, or progressio
 CL, AP of "GPU Algorithm for Earliest Arrival Time Problem in Public Transport Networks", Fig. 1). Arrays are shared
 with the store.
 
+Clusters are those of a type that are not empty, or a table with a place for each, the paper's CL: nothing is searched
+for in it, where it fits.
+
 On a GPU the leading levels may be a list of coordinates instead, as the paper keeps (u, v, lambda) of each connection
 type: a thread reads them at its position, and searches for nothing.
 """
@@ -12,14 +15,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..storage.cluster_ap import ClusterAp
+from ..storage.cluster_ap import DENSE_LIMIT, ClusterAp
 from ..storage.store import Connections
 from ..storage.timetable import Footpaths
 from .space.levels import Arrays, Compressed, Dense
 from .space.tensors import CSR, Format, Tensor, coo_format
 from .space.time_levels import Progression
 
-INSIDE = {"departures": (Compressed(),), "progressions": (Progression(),), "clusters": (Compressed(), Progression())}
+INSIDE = {
+    "departures": (Compressed(),),
+    "progressions": (Progression(),),
+    "clusters": (Compressed(), Progression()),
+    "cluster table": (Dense(), Progression()),
+}
 LARGE = 2**31  # above all durations, clusters and departures
 
 
@@ -42,30 +50,46 @@ def hierarchy(graph: ClusterAp, connections: Connections, kind: str, listed: int
     """
     vertices = len(graph.vertex_edge) - 1
     departures = {"pos": connections.offset, "crd": connections.departure.view(np.uint32)}
-    terms = {"start": graph.start, "end": graph.end, "step": graph.step}
-    inside = {
-        "departures": (departures,),
-        "progressions": ({"pos": graph.cluster_first[graph.type_cluster], **terms},),
-        "clusters": (
-            {"pos": graph.type_cluster, "crd": graph.cluster_number},
-            {"pos": graph.cluster_first, **terms},
-        ),
-    }
     arrays = (
         {"n": vertices},
         {"pos": graph.vertex_edge, "crd": graph.edge_to},
         {"pos": graph.edge_type, "crd": graph.duration.view(np.uint32)},
-        *inside[kind],
+        *([departures] if kind == "departures" else _progressions(graph, kind)),
     )
     if listed:
         arrays = (*_list(graph, departures, listed), *arrays[listed:])
-    shape = (vertices, vertices, *(LARGE,) * (len(arrays) - 2))
+    shape = (vertices, vertices, *(int(one.get("n", LARGE)) for one in arrays[2:]))
     found = {"S": Tensor(form(kind, listed), shape, arrays, None, checked=False)}
     if listed < 4:
         types, first, last = form(kind, listed, 3), connections.offset[:-1], connections.offset[1:] - 1
         for name, at in (("begins", first), ("ends", last)):
             found[name] = Tensor(types, shape[:3], arrays[:3], connections.departure[at], checked=False)
     return found
+
+
+def fitting(graph: ClusterAp, kind: str) -> str:
+    """`cluster table` for `clusters` where it fits, as `ClusterAp.dense` says; else the kind itself."""
+    table = kind == "clusters" and 8 * len(graph.duration) * _clusters(graph) <= DENSE_LIMIT
+    return "cluster table" if table else kind
+
+
+def _clusters(graph: ClusterAp) -> int:
+    return int(graph.cluster_number.max(initial=0)) + 1
+
+
+def _progressions(graph: ClusterAp, kind: str) -> list[Arrays]:
+    """What a type holds: progressions, in clusters or not."""
+    terms = {"start": graph.start, "end": graph.end, "step": graph.step}
+    if kind == "progressions":
+        return [{"pos": graph.cluster_first[graph.type_cluster], **terms}]
+    if kind == "clusters":
+        clusters = {"pos": graph.type_cluster, "crd": graph.cluster_number}
+        return [clusters, {"pos": graph.cluster_first, **terms}]
+    count = _clusters(graph)
+    offset = graph.dense(count)
+    # Half as wide where that is enough, so that more of it stays in caches.
+    offset = offset.astype(np.int32) if offset[-1] < 2**31 else offset
+    return [{"n": count}, {"pos": offset, **terms}]
 
 
 def _list(graph: ClusterAp, departures: Arrays, listed: int) -> tuple[Arrays, ...]:

@@ -21,7 +21,8 @@ from .space.relations import shuffle
 from .space.schedule import Schedule, schedule
 from .space.tensors import CSR
 
-ENTRIES = {kind: "S[u, v, l, t]" for kind in INSIDE} | {"clusters": "S[u, v, l, c, t] and c >= arrival[u] // width"}
+OF_CLUSTERS = "S[u, v, l, c, t] and c >= arrival[u] // width"
+ENTRIES = dict.fromkeys(INSIDE, "S[u, v, l, t]") | dict.fromkeys(("clusters", "cluster table"), OF_CLUSTERS)
 # Nothing of a type helps: it begins after the label of v, or ends before that of u.
 EARLY = " and begins[u, v, l] <= arrival[v] and ends[u, v, l] >= arrival[u]"
 
@@ -46,42 +47,42 @@ def each(made: Schedule, *loops: str, block: int) -> Schedule:
     return made.parallelize("block", "block", "atomic").parallelize("one", "thread", "atomic")
 
 
-def connection(block: int = 0) -> Schedule:
+def connection(block: int = 0, kind: str = "departures") -> Schedule:
     """A thread for each connection (Algorithm 4)."""
-    made = relaxation("departures", early=False, listed=4 if block else 0)
+    made = relaxation(kind, early=False, listed=4 if block else 0)
     return each(made, "u", "v", "l", "t", block=block)
 
 
-def connection_type(block: int = 0) -> Schedule:
+def connection_type(block: int = 0, kind: str = "departures") -> Schedule:
     """A thread for each connection type, whose departures it looks through (Algorithm 5)."""
-    made = relaxation("departures", listed=3 if block else 0)
+    made = relaxation(kind, listed=3 if block else 0)
     return each(made.scan("t").first("t"), "u", "v", "l", block=block)
 
 
-def connection_type_ap(block: int = 0) -> Schedule:
+def connection_type_ap(block: int = 0, kind: str = "progressions") -> Schedule:
     """A thread for each connection type: the first term of each of its progressions (Algorithm 6)."""
-    made = relaxation("progressions", listed=3 if block else 0)
+    made = relaxation(kind, listed=3 if block else 0)
     return each(made.first("t"), "u", "v", "l", block=block)
 
 
-def cluster_ap(block: int = 0) -> Schedule:
+def cluster_ap(block: int = 0, kind: str = "clusters") -> Schedule:
     """A thread for each connection type: the cluster of the label, else the next one."""
-    made = relaxation("clusters", listed=3 if block else 0)
+    made = relaxation(kind, listed=3 if block else 0)
     return each(made.first("c", "t"), "u", "v", "l", block=block)
 
 
-def edge(block: int = 0) -> Schedule:
+def edge(block: int = 0, kind: str = "clusters") -> Schedule:
     """A thread for each edge, over its connection types."""
-    made = relaxation("clusters", listed=2 if block else 0)
+    made = relaxation(kind, listed=2 if block else 0)
     return each(made.first("c", "t"), "u", "v", block=block)
 
 
-def virtual_warp(width: int, block: int) -> Schedule:
+def virtual_warp(width: int, block: int, kind: str = "clusters") -> Schedule:
     """A virtual warp of `width` lanes for each edge, over its connection types; CUDA's alone."""
-    made = relaxation("clusters", listed=2).first("c", "t").fuse("u", "v", "e").pos("e", "p", "S")
-    made = made.split("p", "block", "one", block // width).pos("l", "kind", "S")
+    made = relaxation(kind, listed=2).first("c", "t").fuse("u", "v", "e").pos("e", "p", "S")
+    made = made.split("p", "block", "one", block // width).pos("l", "type", "S")
     made = made.parallelize("block", "block", "atomic").parallelize("one", "warp", "atomic")
-    return made.parallelize("kind", "lane", shuffle(width))
+    return made.parallelize("type", "lane", shuffle(width))
 
 
 def footpath(block: int = 0) -> Schedule:
@@ -94,14 +95,14 @@ def footpath(block: int = 0) -> Schedule:
 
 
 class Algorithm(NamedTuple):
-    """The `kind` of hierarchy that it walks, and its schedule for a size of blocks.
+    """The `kind` of hierarchy that it walks, and its schedule for a size of blocks and a kind (see `fitting`).
 
     On CUDA the first `listed` levels are a list, and `lanes` threads share each of its entries.
     """
 
     kind: str
     listed: int
-    make: Callable[[int], Schedule]
+    make: Callable[..., Schedule]
     lanes: int = 1
 
 

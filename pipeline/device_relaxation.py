@@ -10,7 +10,7 @@ from numba import cuda
 
 from ..kernels import relax, warp
 from ..kernels.grid import LATEST, TOLD
-from ..kernels.hierarchy import hierarchy, walking
+from ..kernels.hierarchy import fitting, hierarchy, walking
 from ..kernels.levels import NEVER
 from ..kernels.space.rounds import rounds
 from ..kernels.space.tensors import Tensor
@@ -33,10 +33,11 @@ class DeviceRelaxation:
             raise ValueError(f"sync is 'device' or a number of rounds, not {sync}")
         self._every = None if sync == "device" else sync
         found, vertices = (relax.ALGORITHMS | relax.VIRTUAL_WARPS)[algorithm], store.timetable.vertices
-        given = hierarchy(store.cluster_ap, store.connections, found.kind, found.listed)
+        kind = fitting(store.cluster_ap, found.kind)
+        given = hierarchy(store.cluster_ap, store.connections, kind, found.listed)
         entries = len(given["S"].arrays[0]["crd"])
         block = max(found.lanes, block_size(max(entries * found.lanes, vertices)))
-        schedules = [found.make(block)]
+        schedules = [found.make(block, kind)]
         if len(store.timetable.footpaths.to):
             schedules.append(relax.footpath(block))
             given["F"] = walking(store.timetable.footpaths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import relax
-from ..kernels.hierarchy import hierarchy, walking
+from ..kernels.hierarchy import fitting, hierarchy, walking
 from ..kernels.levels import NEVER
 from ..kernels.space.kernel import kernel
 from ..storage.store import Store
@@ -20,8 +20,9 @@ class Relaxation:
 
     def __init__(self, store: Store, algorithm: str) -> None:
         found = relax.ALGORITHMS[algorithm]
-        self._relax, self._walk = kernel(found.make(0)), kernel(relax.footpath())
-        given = hierarchy(store.cluster_ap, store.connections, found.kind) | {"width": store.cluster_ap.width}
+        kind = fitting(store.cluster_ap, found.kind)
+        self._relax, self._walk = kernel(found.make(0, kind)), kernel(relax.footpath())
+        given = hierarchy(store.cluster_ap, store.connections, kind) | {"width": store.cluster_ap.width}
         statement = self._relax.schedule.statement
         self._operands = {name: given[name] for name in (*statement.operands, *statement.scalars) if name in given}
         self._paths = walking(store.timetable.footpaths) if len(store.timetable.footpaths.to) else None

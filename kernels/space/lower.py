@@ -7,6 +7,7 @@ output, or of a sum that is added to the output once no deeper loop can change t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .levels import factor
@@ -97,7 +98,7 @@ class _Lowering(Owners):
             begin, end = self.span(made) if tag else self.edges(made, self.covered(made)[-1][0])
             name = loop
         else:
-            begin, end, name = "0", self.extent(loop), loop
+            begin, end, name = *self.dense_span(loop, onto), loop
         if onto in ("threads", "block"):
             if begin != "0":
                 raise ScheduleError(f"parallelize of {loop}: it walks positions; take pos, then split it")
@@ -117,6 +118,28 @@ class _Lowering(Owners):
             self.narrow(loop)
         self.settle()
 
+    def dense_span(self, loop: str, onto: str) -> tuple[str, str]:
+        """The iterations of a loop; of a whole dimension those that the conditions allow."""
+        begin, end = "0", self.extent(loop)
+        if self.s.maker(loop) or onto or loop in self.s.scanned:
+            return begin, end
+        for symbol, key in self.cuts(loop):
+            key = f"{factor(key)} + 1" if symbol in ("<=", ">") else key
+            if symbol in (">", ">="):
+                begin = f"max({key}, {begin})"
+            else:
+                end = f"min({key}, {end})"
+        return begin, end
+
+    def cuts(self, root: str) -> Iterator[tuple[str, str]]:
+        """Conditions that bound an index by what is known: comparisons and keys; they hold from here on."""
+        for place, node in enumerate(self.st.where):
+            found = self.s.at_least(node)
+            ready = found and found[0] == root and names(found[2]) - set(self.st.scalars) <= self.known
+            if found and ready and place not in self.used:
+                self.used.add(place)
+                yield found[1], self.text(found[2])
+
     def stored_span(self, root: str, tensor: str, number: int) -> tuple[str, str]:
         """The stored coordinates of an index that its tile and the conditions allow."""
         level, at = self.level(tensor, number), self.names(tensor, number)
@@ -126,11 +149,7 @@ class _Lowering(Owners):
         if used is not None:
             cuts = [(">=", self.start(root)), ("<", f"{self.start(root)} + {self.tile(root)}")]
         if level.ordered and not isinstance(level, Progression) and root not in self.s.scanned:
-            for place, node in enumerate(self.st.where):
-                found = self.s.at_least(node)
-                if found and found[0] == root and names(found[2]) - set(self.st.scalars) <= self.known:
-                    cuts.append((found[1], self.text(found[2])))
-                    self.used.add(place)
+            cuts += self.cuts(root)
         for symbol, key in cuts:
             cut = level.seek(at, begin, end, key, after=symbol in ("<=", ">"))
             name = f"p{tensor}{number}_{'begin' if symbol in ('>', '>=') else 'end'}"
@@ -153,15 +172,29 @@ class _Lowering(Owners):
         """Write down what follows from the loops that are open."""
         while any([self.recover(), self.locate()]):
             pass
+        compared: list[str] = []
         for place, node in enumerate(self.st.where):
-            if place not in self.used and names(node) - set(self.st.scalars) <= self.known:
-                self.used.add(place)
-                if not (isinstance(node, Access) and node.tensor in self.s.formats):
-                    self.guard(self.text(node))
-                if isinstance(node, Access) and node.tensor == self.active:
+            if place in self.used or not names(node) - set(self.st.scalars) <= self.known:
+                continue
+            self.used.add(place)
+            if not isinstance(node, Access):
+                compared.append(self.text(node))
+            elif node.tensor not in self.s.formats:
+                self.compare(compared)
+                self.guard(self.text(node))
+                if node.tensor == self.active:
                     self.load_output()
+        self.compare(compared)
         if self.depth < len(self.s.loops) - 1:
             self.load()
+
+    def compare(self, conditions: list[str]) -> None:
+        """Guards. A GPU loads what all of them compare at once, where it would wait for one after the other."""
+        if self.s.cuda and len(conditions) > 1:
+            conditions[:] = [" & ".join(f"({condition})" for condition in conditions)]
+        for condition in conditions:
+            self.guard(condition)
+        conditions.clear()
 
     def recover(self) -> bool:
         for relation in self.s.relations:

@@ -160,9 +160,9 @@ class Schedule(Loops):
             self._free(loop, "first")
         if self.loops[-len(loops) :] != loops:
             raise ScheduleError(f"first({', '.join(loops)}): these are not the innermost loops, in order")
-        found = [self.iterator(loop) for loop in loops]
-        ordered = all(f and self.formats[f[0]].levels[f[1]].ordered for f in found)
-        if not ordered or any(self.maker(loop) for loop in loops):
+        found = [self.iterator(loop) for loop in loops]  # a dense loop goes through a dimension in order
+        ordered = all(not f or self.formats[f[0]].levels[f[1]].ordered for f in found)
+        if not ordered or not any(found) or any(self.maker(loop) for loop in loops):
             raise ScheduleError(f"first({', '.join(loops)}): every loop must walk an ordered level")
         if self.statement.semiring.sum != "min":
             raise ScheduleError(f"first({', '.join(loops)}): only the sum of {MIN_PLUS.name} keeps the first alone")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import connections_store
+from conftest import NEVER, connections_store
+from headway.kernels import hierarchy as hierarchy_module
 from headway.kernels import relax
 from headway.kernels.hierarchy import FORMATS, TYPES, hierarchy
 from headway.kernels.space import (
@@ -34,10 +35,12 @@ def given(kind: str, made: Schedule, listed: int = 0) -> dict:
     return {name: one for name, one in operands.items() if name in wanted} | {"active": np.ones(3, bool)}
 
 
+@pytest.mark.parametrize("table", [False, True])
 @pytest.mark.parametrize("how", CUDA)
-def test_ptx(how: str, no_device: None) -> None:  # noqa: F811
-    made = CUDA[how].make(256)
-    text = ptx(made, np.zeros(3, np.int32), **given(CUDA[how].kind, made, CUDA[how].listed))
+def test_ptx(how: str, table: bool, no_device: None) -> None:  # noqa: F811
+    kind = "cluster table" if table and CUDA[how].kind == "clusters" else CUDA[how].kind
+    made = CUDA[how].make(256, kind)
+    text = ptx(made, np.zeros(3, np.int32), **given(kind, made, CUDA[how].listed))
     assert ".target sm_90" in text
     assert "min.s32" in text  # the atomic
 
@@ -113,6 +116,26 @@ def test_lists_hold_the_same(kind: str, listed: int) -> None:
     found = hierarchy(store.cluster_ap, store.connections, kind, listed)["S"]
     Tensor(found.format, found.shape, found.arrays, None)  # checks
     assert sorted(_entries(found)) == sorted(_entries(plain))
+
+
+def test_a_table_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds the same, and stays away where it is too large."""
+    store = connections_store([(0, 1, t, 60) for t in (5, 9, 50)] + [(2, 1, 9000, 7), (2, 1, 18_000, 7)], 3)
+    graph = store.cluster_ap
+    assert hierarchy_module.fitting(graph, "clusters") == "cluster table"
+    assert hierarchy_module.fitting(graph, "progressions") == "progressions"
+    found, plain = (hierarchy(graph, store.connections, kind)["S"] for kind in ("cluster table", "clusters"))
+    Tensor(found.format, found.shape, found.arrays, None)  # checks
+    assert sorted(_entries(found)) == sorted(_entries(plain))
+    labels = np.array([7, NEVER, 9001], np.int32)
+    for kind in ("cluster table", "clusters"):
+        made = relax.cluster_ap(0, kind)
+        operands = hierarchy(graph, store.connections, kind) | {"width": graph.width, "active": np.ones(3, bool)}
+        found = kernel(made)(out=labels.copy(), **operands)
+        assert np.array_equal(found, interpret(made.statement, labels, arrival=labels, **operands))
+        assert not np.array_equal(found, labels)
+    monkeypatch.setattr(hierarchy_module, "DENSE_LIMIT", 8 * 2 * 6 - 1)  # two types, six hours
+    assert hierarchy_module.fitting(graph, "clusters") == "clusters"
 
 
 def test_types_alone() -> None:
