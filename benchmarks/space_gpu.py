@@ -204,33 +204,29 @@ def main() -> None:
     given = parser.parse_args()
     copy = copy_bandwidth(cp)
     results: dict[str, Any] = {"copy, GB/s": round(copy)}
-    ratios: dict[str, list[float]] = {"chosen": [], "tuned": []}
+    config = {"rows": given.rows, "nonzeros": given.nonzeros, "columns": list(COLUMNS), "repeats": REPEATS}
+    for dtype in (np.float32, np.float64):
+        found = of_bandwidth(cp, copy, dtype, given.nonzeros // 5, 32)
+        results |= {f"{name}, {np.dtype(dtype).name}": one for name, one in found.items()}
+        print(np.dtype(dtype).name, {name: one["share of copy bandwidth"] for name, one in found.items()}, flush=True)
     for kind in KINDS:
         double = matrix(cp, kind, given.rows, given.nonzeros)
         for dtype in (np.float32, np.float64):
             whole = double.astype(dtype)
-            shapes = [(given.rows,), *((given.rows, columns) for columns in COLUMNS)]
-            for shape in shapes:
-                what = f"{kind}, {np.dtype(dtype).name}, {f'SpMM {shape[1]}' if len(shape) > 1 else 'SpMV'}"
-                dense = cp.random.RandomState(1).rand(*shape).astype(dtype)
-                base = SPMM if len(shape) > 1 else SPMV
-                results[what] = against_cusparse(cp, torch, base, whole, dense, what)
+            for columns in (None, *COLUMNS):
+                what = f"{kind}, {np.dtype(dtype).name}, {f'SpMM {columns}' if columns else 'SpMV'}"
+                dense = cp.random.RandomState(1).rand(given.rows, *([columns] if columns else [])).astype(dtype)
+                results[what] = against_cusparse(cp, torch, SPMM if columns else SPMV, whole, dense, what)
                 print(what, {k: v for k, v in results[what].items() if "schedule" not in k}, flush=True)
-                for title, list_of in ratios.items():
-                    list_of.append(results[what][f"{title} over cuSPARSE"])
                 del dense
                 cp.get_default_memory_pool().free_all_blocks()
                 torch.cuda.empty_cache()
-    for dtype in (np.float32, np.float64):
-        results[f"others, {np.dtype(dtype).name}"] = of_bandwidth(cp, copy, dtype, given.nonzeros // 5, 32)
-    for title, list_of in ratios.items():
-        results[f"{title} over cuSPARSE"] = {
-            "geometric mean": round(statistics.geometric_mean(list_of), 3),
-            "worst": max(list_of),
-        }
-    print({key: results[key] for key in results if "over" in key or "others" in key})
-    config = {"rows": given.rows, "nonzeros": given.nonzeros, "columns": list(COLUMNS), "repeats": REPEATS}
-    print(f"wrote {record('space-gpu', results, config=config).name}")
+        for title in ("chosen over cuSPARSE", "tuned over cuSPARSE"):
+            ratios = [one[title] for one in results.values() if isinstance(one, dict) and title in one]
+            mean = round(statistics.geometric_mean(ratios), 3)
+            results[title] = {"geometric mean": mean, "worst": max(ratios), "of": len(ratios)}
+        # After each kind, so that what is measured stays if the run is cut short.
+        print(f"wrote {record('space-gpu', results, config=config).name}", flush=True)
 
 
 if __name__ == "__main__":
