@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numba import cuda, uint32, uint64
 
 from . import warp
+from .recorded import Recorded
 
 THREADS = 4 if warp.SIMULATED else 256
 
@@ -30,18 +34,52 @@ def relax(first, count, tail, head, departure, arrival, label, lowered):
             lowered[0] = 1
 
 
-def scan(connections: tuple[Any, ...], offset: np.ndarray, cyclic: np.ndarray, label: Any) -> None:
-    """Lower the labels (int32[vertices], the sources' set) to earliest arrivals.
+class LevelScan:
+    """Scans all levels, one query at a time.
 
-    `connections` (tail, head uint32, departure, arrival int32) and `label` are on the device, `offset` int64[levels +
-    1] and `cyclic` bool[levels] are not: the host reads back only whether a level with a cycle is stable.
+    `connections` (tail, head uint32, departure, arrival int32) by level: those of level l are `offset[l] :
+    offset[l + 1]` (int64), relaxed until stable if `cyclic[l]` (bool): after each time the host reads back whether a
+    label fell. All other levels are launched together.
     """
-    lowered = cuda.to_device(np.zeros(1, np.int32))
-    launch: Any = relax  # launching is by subscript, which type checkers don't know of CUDA kernels
-    for level, again in enumerate(cyclic.tolist()):
-        first, count = int(offset[level]), int(offset[level + 1] - offset[level])
-        on_grid = launch[-(-count // THREADS), THREADS]
-        on_grid(np.uint64(first), np.uint32(count), *connections, label, lowered)
-        while again and lowered.copy_to_host()[0]:
-            lowered.copy_to_device(np.zeros(1, np.int32))
-            on_grid(np.uint64(first), np.uint32(count), *connections, label, lowered)
+
+    def __init__(
+        self, connections: tuple[np.ndarray, ...], offset: np.ndarray, cyclic: np.ndarray, vertices: int
+    ) -> None:
+        self._connections = tuple(cuda.to_device(column) for column in connections)
+        self._label = cuda.to_device(np.zeros(vertices, np.int32))
+        self._lowered = cuda.to_device(np.zeros(1, np.int32))
+        self._relax(0, 0, 0)  # compiled
+        self._parts: list[Callable[[], None]] = []
+        for again, levels in groupby(range(len(cyclic)), cyclic.__getitem__):
+            steps = [partial(self._relax, int(offset[k]), int(offset[k + 1] - offset[k])) for k in levels]
+            self._parts += [partial(self._until_stable, step) for step in steps] if again else [_together(steps)]
+
+    def search(self, label: np.ndarray) -> None:
+        """Lower the labels (int32[vertices], the sources' set) to earliest arrivals."""
+        self._label.copy_to_device(label)
+        for part in self._parts:
+            part()
+        self._label.copy_to_host(label)
+
+    def _relax(self, first: int, count: int, stream: Any) -> None:
+        launch: Any = relax  # launching is by subscript, which type checkers don't know of CUDA kernels
+        on_grid = launch[max(1, -(-count // THREADS)), THREADS, stream]
+        on_grid(np.uint64(first), np.uint32(count), *self._connections, self._label, self._lowered)
+
+    def _until_stable(self, step: Callable[[Any], None]) -> None:
+        fell = True
+        while fell:
+            self._lowered.copy_to_device(np.zeros(1, np.int32))
+            step(0)
+            fell = bool(self._lowered.copy_to_host()[0])
+
+
+def _together(steps: list[partial[None]]) -> Callable[[], None]:
+    if not warp.SIMULATED:
+        return Recorded(steps).launch
+
+    def run() -> None:
+        for step in steps:
+            step(0)
+
+    return run

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import Lock
 
-import numpy as np
-from numba import cuda
-
-from ..kernels import device_dependency_graph, relax
+from ..kernels import relax
+from ..kernels.device_dependency_graph import LevelScan
 from ..kernels.levels import NEVER
 from ..storage.store import Store
 from .device_relaxation import DeviceRelaxation
@@ -30,16 +29,15 @@ def _esdg(store: Store) -> Kernel:
     found = by_level(store)
     with troubles():
         columns = (found.tail, found.head, found.departure, found.arrival)
-        connections = tuple(cuda.to_device(column) for column in columns)
+        scan, lock = LevelScan(columns, found.offset, found.cyclic, store.timetable.vertices), Lock()
 
     def run(task: Task) -> None:
-        with troubles():
+        with lock, troubles():  # the labels on the device are those of one query
             for q in task.order:
-                label = np.full(task.out.shape[1], NEVER, np.int32)
+                label = task.out[q]
+                label[:] = NEVER
                 label[task.sources[1][task.sources[0][q] : task.sources[0][q + 1]]] = task.leave[q]
-                on_device = cuda.to_device(label)
-                device_dependency_graph.scan(connections, found.offset, found.cyclic, on_device)
-                task.out[q] = on_device.copy_to_host()
+                scan.search(label)
 
     return run
 

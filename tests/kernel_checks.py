@@ -41,19 +41,17 @@ def random_queries(store: Store, count: int, seed: int) -> Queries:
 
 def assert_levels_equal_to_scan(store: Store, queries: Queries) -> None:
     """The edge-scan-dependency graph on a device, one query after another."""
-    from headway.kernels import device_dependency_graph
-    from numba import cuda
+    from headway.kernels.device_dependency_graph import LevelScan
 
     found, sources = by_level(store), vertices_of(store, queries.origin)
     columns = (found.tail, found.head, found.departure, found.arrival)
-    connections = tuple(cuda.to_device(column) for column in columns)
+    scan = LevelScan(columns, found.offset, found.cyclic, store.timetable.vertices)
     expected = Arrivals(store, "connection-scan")(sources, queries.departure)
     for q, second in enumerate(queries.departure.tolist()):
         label = np.full(store.timetable.vertices, NEVER, np.int32)
         label[sources[1][sources[0][q] : sources[0][q + 1]]] = second
-        on_device = cuda.to_device(label)
-        device_dependency_graph.scan(connections, found.offset, found.cyclic, on_device)
-        assert np.array_equal(on_device.copy_to_host(), expected[q])
+        scan.search(label)
+        assert np.array_equal(label, expected[q])
 
 
 def small_store(vertices: int, rows: int, walking: bool, seed: int) -> Store:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numba import cuda
 
 from .. import warp
+from ..recorded import Recorded, Step
 from . import device_runtime
 from .arguments import starts_of
 from .levels import on_device
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 THREADS = 256
 BLOCKS = 2**31 - 1
-Step = Callable[[Any], object]  # takes a stream
 
 
 def launches(
@@ -47,22 +46,18 @@ def launches(
 
 
 class _Launches:
-    """The steps; from the second call on as a graph where all arrays stay on the device.
-
-    A launch by Numba takes as long as a small kernel, that of a graph a tenth of it.
-    """
+    """The steps; from the second call on as a graph where all arrays stay on the device."""
 
     def __init__(self, steps: list[Step], fixed: bool) -> None:
         self._steps, self._fixed = steps, fixed
-        self._graph: Any = None
+        self._graph: Recorded | None = None
         self._called = False
 
     def __call__(self) -> None:
         if self._graph is None and self._called and self._fixed:
-            self._graph = _recorded(self._steps)
-            weakref.finalize(self, _driver().cuGraphExecDestroy, self._graph)
+            self._graph = Recorded(self._steps)
         if self._graph is not None:
-            _checked(_driver().cuGraphLaunch(self._graph, 0))
+            self._graph.launch()
             return
         for step in self._steps:
             step(0)
@@ -80,30 +75,3 @@ def _fill(array: Any, value: Any) -> Step:
         return lambda stream: device_memset(flat, 0, flat.nbytes, stream)
     fill: Any = device_runtime.fill
     return lambda stream: fill[min(array.size // THREADS + 1, 2**16), THREADS, stream](flat, value)
-
-
-def _recorded(steps: list[Step]) -> Any:
-    """Launches that take place again whenever the graph is launched."""
-    driver, stream = _driver(), cuda.stream()
-    _checked(driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
-    try:
-        for step in steps:
-            step(stream)
-    finally:
-        graph = _checked(driver.cuStreamEndCapture(stream.handle))
-    found = _checked(driver.cuGraphInstantiate(graph, 0))
-    driver.cuGraphDestroy(graph)
-    return found
-
-
-def _driver() -> Any:
-    from cuda.bindings import driver
-
-    return driver
-
-
-def _checked(found: tuple[Any, ...]) -> Any:
-    error, *values = found
-    if error:
-        raise RuntimeError(f"CUDA: {error.name}")
-    return values[0] if values else None
