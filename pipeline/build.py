@@ -17,16 +17,19 @@ from .gtfs.report import Report
 from .settings import Settings
 
 
-def build_feeds(feeds: Sequence[Path], day: date, settings: Settings, report: Report) -> Store:
+def build_feeds(
+    feeds: Sequence[Path], day: date, settings: Settings, report: Report, prefixed: bool | None = None
+) -> Store:
     """A store of GTFS feeds that covers `settings.build.days` days from `day`.
 
-    Raises `HeadwayError` for input that can't be read, a date outside a feed's service, a store that would
-    hold no departure, and the first drop of a strict report.
+    Ids get a prefix `feedname:` where there are several feeds, or as `prefixed` says. Raises `FeedError`, a
+    `HeadwayError`, for a feed that can't be read or has no service on `day` and for the first drop of a strict
+    report; `HeadwayError` for a store that would hold no departure.
     """
     walk = settings.walk
     walking = Walking(walk.radius_m, walk.speed_mps, walk.detour) if walk.mode == "default" else None
     threads = settings.thread_count()
-    timetable, feed_facts = read_timetable(feeds, day, settings.build.days, walking, threads, report)
+    timetable, feed_facts = read_timetable(feeds, day, settings.build.days, walking, threads, report, prefixed)
     raw = expand(timetable, settings.build.subtrips, threads, report)
     if not len(raw.departure):
         spans = "; ".join(f"{fact.name} is active from {fact.first_date} to {fact.last_date}" for fact in feed_facts)

@@ -348,6 +348,32 @@ def study(
         show.studied(output, time.perf_counter() - begun)
 
 
+@app.command(epilog="Example: headway nightly plan.yaml ; in a crontab: 15 3 * * * headway nightly /srv/plan.yaml -q")
+def nightly(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A .yaml file, as above.")],
+    quiet: Quiet = False,
+) -> int:
+    """Keep OUTPUT/current a whole store of the feeds and dates that a plan names; build only what changed.
+
+    \b
+    A plan, with paths from its own folder on; only the first three keys are needed:
+      feeds: [gtfs/subway.zip, gtfs/bus-*.zip]
+      dates: today..+7          # one store; or a date, or FIRST..LAST
+      output: stores
+      keep: 7                   # stores, the current one among them
+      on_broken_feed: fail      # or leave-out
+      profile: laptop
+      build: {cluster_minutes: 60}
+      walk: {radius_m: 500}
+
+    Exit status: 0, current is up to date; 2, it could not be brought up to date and stays as it was; 3, it is up to
+    date, but broken feeds were left out; 4, another run is at work.
+    """
+    from .nightly import run_nightly
+
+    return run_nightly(plan, quiet)
+
+
 @config.command("show", epilog="Example: headway config show --set walk.radius_m=400")
 def config_show(profile: Profile = "laptop", overrides: Overrides = []) -> None:  # noqa: B006
     """Print the settings that a profile and overrides come to."""
@@ -364,6 +390,8 @@ def main() -> None:
         if status == INTERRUPTED:  # Typer turns Ctrl-C into a status and returns it
             raise KeyboardInterrupt
         sys.stdout.flush()
+        if status:
+            sys.exit(status)
     except HeadwayError as error:
         _fail(str(error))
     except BrokenPipeError:

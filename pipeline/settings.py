@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,11 +16,13 @@ from ..storage.errors import HeadwayError
 PROFILES = files("headway.conf")
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """Keys that are all known, or an error."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class BuildSettings(_Section):
+class BuildSettings(Section):
     """How a store is built."""
 
     days: Annotated[int, Field(ge=1, le=366)] = 2
@@ -28,7 +30,7 @@ class BuildSettings(_Section):
     subtrips: Literal["none", "sqrt-trip", "sqrt-mean"] = "none"
 
 
-class WalkSettings(_Section):
+class WalkSettings(Section):
     """How footpaths are made."""
 
     mode: Literal["default", "none"] = "default"
@@ -37,13 +39,13 @@ class WalkSettings(_Section):
     detour: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
 
-class GpuSettings(_Section):
+class GpuSettings(Section):
     """How a GPU is used."""
 
     memory_gib: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
 
 
-class Settings(_Section):
+class Settings(Section):
     """Everything that a profile can say."""
 
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
@@ -101,13 +103,20 @@ def _profile(profile: str) -> tuple[dict[str, Any], str]:
             sorted(file.name.removesuffix(".yaml") for file in PROFILES.iterdir() if file.name.endswith(".yaml"))
         )
         raise HeadwayError(f"--profile {profile}: no such profile; there are {names}, or give a .yaml file")
+    return read_yaml(place.read_bytes, profile, "headway config show"), profile
+
+
+def read_yaml(read: Callable[[], bytes], name: str, example: str) -> dict[str, Any]:
+    """Keys and values of a YAML file called `name`. Raises `HeadwayError`, which names an example of what is wanted."""
     try:
-        found = yaml.safe_load(place.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError, OSError) as error:
-        raise HeadwayError(f"{profile}: not a readable YAML file ({' '.join(str(error).split())})") from None
+        found = yaml.safe_load(read().decode("utf-8"))
+    except OSError as error:
+        raise HeadwayError(f"{name}: {error.strerror or error}; check the path and its permissions") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise HeadwayError(f"{name}: not a readable YAML file ({' '.join(str(error).split())})") from None
     if not isinstance({} if found is None else found, dict):
-        raise HeadwayError(f"{profile}: keys and values are wanted, as in headway config show")
-    return found or {}, profile
+        raise HeadwayError(f"{name}: keys and values are wanted, as in {example}")
+    return found or {}
 
 
 def _put(tree: dict[str, Any], key: str, value: Any, where: str) -> None:

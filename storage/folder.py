@@ -26,9 +26,9 @@ def replacing(target: Path, check: Callable[[], None], overwrite: bool) -> Itera
     _remove_stale(target)
     with _partial(target) as folder:
         yield folder
-        _sync(folder)
+        sync(folder)
         _switch(folder, target, check, overwrite)
-        _sync(target.parent)
+        sync(target.parent)
 
 
 def _partial_name(target: Path) -> Path:
@@ -131,7 +131,8 @@ def exchange(new: Path, target: Path) -> None:
         aside.rename(new)
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
+    """Flush a folder's names to the disk, where the file system can. Raises OSError."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)

@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from ...storage.errors import HeadwayError
 from ...storage.timetable import Footpaths, Places, Timetable, Trips
+from .broken import FeedError, of_feed
 from .clock import DAY
 from .feed import Feed, feed_zone, read_feed
 from .footpaths import footpaths
 from .places import members
 from .report import Report
-from .source import open_source
+from .source import Source, open_source
 
-__all__ = ["FeedFacts", "Report", "Walking", "read_timetable"]
+__all__ = ["FeedError", "FeedFacts", "Report", "Walking", "read_timetable"]
 
 
 @dataclass(frozen=True)
@@ -48,28 +49,44 @@ class FeedFacts:
 
 
 def read_timetable(
-    feeds: Sequence[Path], day: date, days: int, walking: Walking | None, threads: int, report: Report
+    feeds: Sequence[Path],
+    day: date,
+    days: int,
+    walking: Walking | None,
+    threads: int,
+    report: Report,
+    prefixed: bool | None = None,
 ) -> tuple[Timetable, list[FeedFacts]]:
     """Read feeds into one timetable on the first feed's clock; vertices are stops in the order of the feeds.
 
-    Ids stay as they are for one feed and get a prefix `feedname:` for several. `walking` None leaves out all
-    footpaths. Raises `HeadwayError` for input that can't be read and dates outside a feed's service.
+    Ids stay as they are for one feed and get a prefix `feedname:` for several, unless `prefixed` says which it is.
+    `walking` None leaves out all footpaths. Raises `FeedError` for a feed that can't be read or has no service on
+    `day`, and `HeadwayError` for two feeds of one name.
     """
-    sources = [open_source(path) for path in feeds]
+    sources: list[Source] = []
+    for path in feeds:
+        with of_feed(path):
+            sources.append(open_source(path))
     twice = [name for name, count in Counter(source.name for source in sources).items() if count > 1]
     if twice:
         raise HeadwayError(f"two feeds are named {twice[0]}, and names tell their ids apart; rename one of them")
-    zone = feed_zone(sources[0], report)
+    several = len(sources) > 1 if prefixed is None else prefixed
+    prefixes = [f"{source.name}:" if several else "" for source in sources]
+    with of_feed(feeds[0]):
+        zone = feed_zone(sources[0], report)
+    read: list[Feed] = []
+    facts: list[FeedFacts] = []
     with ThreadPoolExecutor(threads) as pool:
         hashes = [pool.submit(source.digest) for source in sources]
-        read = [
-            read_feed(source, f"{source.name}:" if len(sources) > 1 else "", day, days, zone, pool, report)
-            for source in sources
-        ]
-        facts = [_facts(feed, future.result()) for feed, future in zip(read, hashes, strict=True)]
+        for source, prefix in zip(sources, prefixes, strict=True):
+            with of_feed(source.path):
+                read.append(read_feed(source, prefix, day, days, zone, pool, report))
+        for source, feed, future in zip(sources, read, hashes, strict=True):
+            with of_feed(source.path):
+                facts.append(_facts(feed, future.result()))
     with report.step("join feeds"):
         places, shifts = _join_places(read)
-        trips = _join_trips(read, shifts)
+        trips = _join_trips(read, shifts, prefixes)
         stands = members(places)
         vertices = int((~places["is_station"]).sum())
     walks = Footpaths.none(vertices)
@@ -100,15 +117,14 @@ def _join_places(feeds: list[Feed]) -> tuple[pd.DataFrame, list[int]]:
     return together, [int(base) for base in np.cumsum([0, *counts])[:-1]]
 
 
-def _join_trips(feeds: list[Feed], shifts: list[int]) -> Trips:
+def _join_trips(feeds: list[Feed], shifts: list[int], prefixes: list[str]) -> Trips:
     """Trips that run, feed by feed."""
     parts: dict[str, list[np.ndarray]] = {
         name: [] for name in ("rows", "vertex", "arrival", "departure", "flags", "runs", "shift")
     }
     ids: list[pa.Array] = []
-    for feed, base in zip(feeds, shifts, strict=True):
+    for feed, base, prefix in zip(feeds, shifts, prefixes, strict=True):
         trip, count = np.unique(feed.runs["trip"].to_numpy(), return_counts=True)
-        prefix = f"{feed.name}:" if len(feeds) > 1 else ""
         names = feed.trip_ids.take(pa.array(trip))
         ids.append(pa.array([prefix + name for name in names.to_pylist()], pa.string()) if prefix else names)
         length = np.diff(feed.rows.offset)[trip]
