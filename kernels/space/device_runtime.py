@@ -6,7 +6,7 @@ import numpy as np
 from numba import cuda, uint32
 
 from .. import grid, warp
-from .runtime import lower, term, upper
+from .runtime import lower, upper
 
 
 @cuda.jit
@@ -77,8 +77,15 @@ def lanes_of(rows):
     return found
 
 
+@warp.device
+def term_at_once(start, step, earliest):
+    """`term` without a branch: a GPU loads at once what it reads, and would wait for one load after the other."""
+    gap = np.int64(earliest) - np.int64(start) + np.int64(step) - 1
+    return np.int64(start) + max(gap, 0) // np.int64(step) * np.int64(step)
+
+
 GPU = {
-    "lower": warp.device(lower), "upper": warp.device(upper), "term": warp.device(term),
+    "lower": warp.device(lower), "upper": warp.device(upper), "term": term_at_once,
     "cuda": cuda,
     "row_add": row_add, "row_min": row_min, "row_or": row_or,
     "segment_add": segment_add, "lanes_of": lanes_of, "int64": np.int64,
