@@ -35,6 +35,14 @@ def test_choice(text: str, form: str, target: str, rows: Rows, expected: str) ->
     assert autoschedule(base, target, rows).code.endswith(expected)
 
 
+@pytest.mark.parametrize(("columns", "expected"), [(None, 4), (8, 1), (32, 1), (100, 3), (128, 4), (1000, 4)])
+def test_columns_of_a_lane(columns: int | None, expected: int) -> None:
+    """As many as there are to share, up to four; with one there is nothing to write out."""
+    code = autoschedule(schedule(SPMM, A=CSR), "cuda", EVEN, columns).code
+    assert (f'.split("k", "k_tile", "k_within", {32 * expected})' in code) == (expected > 1)
+    assert ('.unroll("k_column")' in code) == (expected > 1)
+
+
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("form", FORMATS_3D)
 def test_every_choice_is_right(form: str, target: str) -> None:
