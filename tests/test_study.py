@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import ALGORITHMS, Task, algorithms_for
 from headway.pipeline.query_file import Queries
 from headway.pipeline.study import contestants, measure
+from headway.pipeline.study import report as written
 from headway.pipeline.study.variants import SCHEMES, WIDTHS
 from headway.storage.store import Store, load
 from tiny import feed
@@ -202,6 +204,40 @@ def test_nothing_is_measured_again(folder: Path, tmp_path: Path, monkeypatch: py
     before = (tmp_path / "a.partial" / "measurements.json").read_bytes()
     done(*words(folder, output, "--resume"))
     assert (output / "measurements.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_something_comes_to_lie_there_meanwhile(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    """It stays, and so does what is measured: moved away, the study goes on."""
+    output, options = tmp_path / "a", ["--overwrite"] if overwrite else []
+    if overwrite:
+        shutil.copytree(folder / "report", output)
+    write = written.write_report
+
+    def meanwhile(*given: Any) -> None:
+        write(*given)
+        output.mkdir(exist_ok=True)
+        (output / "thesis.txt").write_text("mine")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(written, "write_report", meanwhile)
+        line = refused(*words(folder, output, *options))
+    assert (
+        "also holds 'thesis.txt'" if overwrite else "was made meanwhile; move it away and go on with --resume"
+    ) in line
+    assert (output / "thesis.txt").read_text() == "mine"
+    (output / "thesis.txt").unlink()
+    if not overwrite:
+        output.rmdir()
+    before = (tmp_path / "a.partial" / "measurements.json").read_bytes()
+    monkeypatch.setattr(measure.Stopwatch, "_timed", None)
+    monkeypatch.setattr(measure.Stopwatch, "_batch", None)
+    done(*words(folder, output, "--resume", *options))
+    assert (output / "measurements.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert not (output / "job.json").exists()
 
 
 def test_damaged_measurements(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
