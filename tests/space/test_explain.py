@@ -62,7 +62,7 @@ def test_docs() -> None:
     if REFRESH:
         DOCS.write_text(now)
     assert text == now or REFRESH
-    assert len(re.findall(r"```text", now)) == 18
+    assert len(re.findall(r"```text", now)) == 19
 
 
 def test_explain_shows_every_step() -> None:
