@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,8 +26,9 @@ from headway.pipeline.asked import Answer
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import ALGORITHMS, Task, algorithms_for
 from headway.pipeline.query_file import Queries
-from headway.pipeline.study import contestants, measure
+from headway.pipeline.study import contestants, measure, plots, sentences
 from headway.pipeline.study import report as written
+from headway.pipeline.study.tables import OWN_WIDTH, Table
 from headway.pipeline.study.variants import SCHEMES, WIDTHS
 from headway.storage.store import Store, load
 from tiny import feed
@@ -204,6 +206,34 @@ def test_nothing_is_measured_again(folder: Path, tmp_path: Path, monkeypatch: py
     before = (tmp_path / "a.partial" / "measurements.json").read_bytes()
     done(*words(folder, output, "--resume"))
     assert (output / "measurements.json").read_bytes() == before
+
+
+def test_words_follow_from_the_tables() -> None:
+    """The fastest is first by the column that orders them; smaller clusters are faster only where the smallest is."""
+    names = ("algorithm", "device", "median ms", "x connection scan", "median x")
+    table = Table("algorithms", names, [("esdg", "cpu", 1.0, 9.0, 2.0), ("edge-profile", "cpu", 0.5, 1.5, 3.0)])
+    study = SimpleNamespace(devices=[])
+    assert "edge-profile on cpu, 0.5 ms in the median, 3 x the speed" in sentences.algorithms(study, table)[0]  # type: ignore[arg-type]
+    study = SimpleNamespace(devices=["cpu"], store=SimpleNamespace(cluster_ap=SimpleNamespace(width=3600)))
+    for speeds, verdict in {(1.2, 1.1, 1.0): "smaller is faster", (1.02, 1.03, 0.9): "smaller is not faster"}.items():
+        some = [("cpu", minutes, speed) for minutes, speed in zip((5, 60, 240), speeds, strict=True)]
+        table = Table("cluster_widths", ("device", "cluster, min", OWN_WIDTH), some)  # type: ignore[arg-type]
+        assert verdict in sentences.clusters(study, table)[1]  # type: ignore[arg-type]
+
+
+def test_names_of_close_points_stand_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two schemes of sub-trips whose factors and speeds differ by little, as on real feeds."""
+    points = [("none", 396.0, 0.0317), ("sqrt-trip", 895.0, 0.0440), ("sqrt-mean", 921.0, 0.0449)]
+    found = [dict(zip(("sub-trips", "parallel factor", "median x"), point, strict=True)) for point in points]
+    drawn = []
+    monkeypatch.setattr(plots, "_save", lambda figure, axes, file: drawn.append((figure, axes)))
+    given: Any = SimpleNamespace(devices=["cpu"], schemes_of=lambda name, device: found)
+    plots.factors(given, Table("quantities", (), []), tmp_path / "a.png")
+    (figure, axes), *_ = drawn
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == 3
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
