@@ -277,7 +277,8 @@ def test_damaged_measurements(folder: Path, tmp_path: Path, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         patch.setattr(measure.Stopwatch, "measure", interrupted)
         assert headway(*words(folder, tmp_path / "a")).status == 130
-    for text in ("{", '{"what": 1}', "[]"):
+    times = ('{"times": 5}', '{"times": {"esdg on cpu": ["a"]}}', '{"times": {"connection-scan on cpu": [1, 2]}}')
+    for text in ("{", '{"what": 1}', "[]", '{"arrivals": 3}', '{"stores": {"": 3}}', *times):
         (tmp_path / "a.partial" / "measurements.json").write_text(text)
         line = refused(*words(folder, tmp_path / "a", "--resume"))
         assert line.endswith("measurements.json: damaged; begin again with --overwrite")
