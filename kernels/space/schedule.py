@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from keyword import iskeyword
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -209,8 +210,10 @@ class Schedule(Loops):
             )
         if fixed is None:
             raise ScheduleError(f"unroll of {loop}: its extent is no constant (split or bound it, or say by how many)")
-        if fixed > 64:
-            raise ScheduleError(f"unroll of {loop}: {fixed} copies are too many (at most 64)")
+        # Loops stand inside each other, so do their copies: thousands would take Numba many minutes to compile.
+        copies = fixed * prod(count or self.constant(other) or 1 for other, count in self.unrolled)
+        if copies > 64:
+            raise ScheduleError(f"unroll of {loop}: {copies} copies are too many (at most 64, of all loops together)")
         step = f'.unroll("{loop}", {by})' if by else f'.unroll("{loop}")'
         return self._next(step, unrolled=(*self.unrolled, (loop, by)))
 

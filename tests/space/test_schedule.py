@@ -77,7 +77,12 @@ REFUSED = {
         "i", 4
     ),
     "unroll of t: first takes its iterations in order": lambda: FIRST.first("c", "t").unroll("t", 2),
-    "unroll of b: 65 copies are too many (at most 64)": lambda: SPMV.split("i", "a", "b", 65).unroll("b"),
+    "unroll of b: 65 copies are too many (at most 64, of all loops together)": lambda: SPMV.split(
+        "i", "a", "b", 65
+    ).unroll("b"),
+    "unroll of k: 128 copies are too many (at most 64, of all loops together)": lambda: (
+        SPMM.bound("k", 8).unroll("i", 16).unroll("k")
+    ),
     "unroll of b: how much a level stores is no constant; unroll positions, after pos": lambda: SPMV.split(
         "j", "a", "b", 2
     ).unroll("b"),
