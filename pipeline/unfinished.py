@@ -99,10 +99,15 @@ def replace(file: Path, write: Callable[[Path], object]) -> None:
 
 
 def publish(folder: Path, output: Path, overwrite: bool) -> None:
-    """The finished folder takes the output's place."""
-    (folder / JOB).unlink()
-    if output.exists() and overwrite:
+    """The finished folder takes the output's place. The job goes last: without it nothing could go on with `--resume`.
+
+    Raises `HeadwayError` for an output that was not there when the job began.
+    """
+    if output.exists() and not overwrite:
+        raise HeadwayError(f"{output} was made meanwhile; move it away and go on with --resume")
+    if output.exists():
         exchange(folder, output)
         shutil.rmtree(folder)
     else:
         folder.rename(output)
+    (output / JOB).unlink()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +26,9 @@ from headway.pipeline.asked import Answer
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import ALGORITHMS, Task, algorithms_for
 from headway.pipeline.query_file import Queries
-from headway.pipeline.study import contestants, measure
+from headway.pipeline.study import contestants, measure, plots, sentences
+from headway.pipeline.study import report as written
+from headway.pipeline.study.tables import OWN_WIDTH, Table
 from headway.pipeline.study.variants import SCHEMES, WIDTHS
 from headway.storage.store import Store, load
 from tiny import feed
@@ -204,6 +208,68 @@ def test_nothing_is_measured_again(folder: Path, tmp_path: Path, monkeypatch: py
     assert (output / "measurements.json").read_bytes() == before
 
 
+def test_words_follow_from_the_tables() -> None:
+    """The fastest is first by the column that orders them; smaller clusters are faster only where the smallest is."""
+    names = ("algorithm", "device", "median ms", "x connection scan", "median x")
+    table = Table("algorithms", names, [("esdg", "cpu", 1.0, 9.0, 2.0), ("edge-profile", "cpu", 0.5, 1.5, 3.0)])
+    study = SimpleNamespace(devices=[])
+    assert "edge-profile on cpu, 0.5 ms in the median, 3 x the speed" in sentences.algorithms(study, table)[0]  # type: ignore[arg-type]
+    study = SimpleNamespace(devices=["cpu"], store=SimpleNamespace(cluster_ap=SimpleNamespace(width=3600)))
+    for speeds, verdict in {(1.2, 1.1, 1.0): "smaller is faster", (1.02, 1.03, 0.9): "smaller is not faster"}.items():
+        some = [("cpu", minutes, speed) for minutes, speed in zip((5, 60, 240), speeds, strict=True)]
+        table = Table("cluster_widths", ("device", "cluster, min", OWN_WIDTH), some)  # type: ignore[arg-type]
+        assert verdict in sentences.clusters(study, table)[1]  # type: ignore[arg-type]
+
+
+def test_names_of_close_points_stand_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two schemes of sub-trips whose factors and speeds differ by little, as on real feeds."""
+    points = [("none", 396.0, 0.0317), ("sqrt-trip", 895.0, 0.0440), ("sqrt-mean", 921.0, 0.0449)]
+    found = [dict(zip(("sub-trips", "parallel factor", "median x"), point, strict=True)) for point in points]
+    drawn = []
+    monkeypatch.setattr(plots, "_save", lambda figure, axes, file: drawn.append((figure, axes)))
+    given: Any = SimpleNamespace(devices=["cpu"], schemes_of=lambda name, device: found)
+    plots.factors(given, Table("quantities", (), []), tmp_path / "a.png")
+    (figure, axes), *_ = drawn
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == 3
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_something_comes_to_lie_there_meanwhile(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    """It stays, and so does what is measured: moved away, the study goes on."""
+    output, options = tmp_path / "a", ["--overwrite"] if overwrite else []
+    if overwrite:
+        shutil.copytree(folder / "report", output)
+    write = written.write_report
+
+    def meanwhile(*given: Any) -> None:
+        write(*given)
+        output.mkdir(exist_ok=True)
+        (output / "thesis.txt").write_text("mine")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(written, "write_report", meanwhile)
+        line = refused(*words(folder, output, *options))
+    assert (
+        "also holds 'thesis.txt'" if overwrite else "was made meanwhile; move it away and go on with --resume"
+    ) in line
+    assert (output / "thesis.txt").read_text() == "mine"
+    (output / "thesis.txt").unlink()
+    if not overwrite:
+        output.rmdir()
+    before = (tmp_path / "a.partial" / "measurements.json").read_bytes()
+    monkeypatch.setattr(measure.Stopwatch, "_timed", None)
+    monkeypatch.setattr(measure.Stopwatch, "_batch", None)
+    done(*words(folder, output, "--resume", *options))
+    assert (output / "measurements.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert not (output / "job.json").exists()
+
+
 def test_damaged_measurements(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -211,7 +277,8 @@ def test_damaged_measurements(folder: Path, tmp_path: Path, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         patch.setattr(measure.Stopwatch, "measure", interrupted)
         assert headway(*words(folder, tmp_path / "a")).status == 130
-    for text in ("{", '{"what": 1}', "[]"):
+    times = ('{"times": 5}', '{"times": {"esdg on cpu": ["a"]}}', '{"times": {"connection-scan on cpu": [1, 2]}}')
+    for text in ("{", '{"what": 1}', "[]", '{"arrivals": 3}', '{"stores": {"": 3}}', *times):
         (tmp_path / "a.partial" / "measurements.json").write_text(text)
         line = refused(*words(folder, tmp_path / "a", "--resume"))
         assert line.endswith("measurements.json: damaged; begin again with --overwrite")

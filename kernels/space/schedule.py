@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from keyword import iskeyword
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -197,6 +198,9 @@ class Schedule(Loops):
     def unroll(self, loop: str, by: int = 0) -> Schedule:
         """Write out the iterations of a loop whose extent is a constant, or of any loop `by` at a time."""
         self._known(loop, "unroll")
+        self._untouched(loop, "unroll")
+        if type(by) is not int or by < 0 or by == 1:
+            raise ScheduleError(f"unroll of {loop} by {by}: it must be at least 2, and whole")
         fixed = by or self.constant(loop)
         if not self.position(loop) and any(
             self.carrier(root) == loop and self.iterator(root) for root in self.roots(loop)
@@ -204,12 +208,12 @@ class Schedule(Loops):
             raise ScheduleError(
                 f"unroll of {loop}: how much a level stores is no constant; unroll positions, after pos"
             )
-        if self.tag(loop) or fixed is None:
+        if fixed is None:
             raise ScheduleError(f"unroll of {loop}: its extent is no constant (split or bound it, or say by how many)")
-        if loop in self.firsts or not isinstance(by, int) or by < 0 or by == 1:
-            raise ScheduleError(f"unroll of {loop} by {by}: by is at least 2, and not for what first takes in order")
-        if fixed > 64:
-            raise ScheduleError(f"unroll of {loop}: {fixed} copies are too many (at most 64)")
+        # Loops stand inside each other, so do their copies: thousands would take Numba many minutes to compile.
+        copies = fixed * prod(count or self.constant(other) or 1 for other, count in self.unrolled)
+        if copies > 64:
+            raise ScheduleError(f"unroll of {loop}: {copies} copies are too many (at most 64, of all loops together)")
         step = f'.unroll("{loop}", {by})' if by else f'.unroll("{loop}")'
         return self._next(step, unrolled=(*self.unrolled, (loop, by)))
 

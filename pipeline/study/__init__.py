@@ -70,6 +70,8 @@ def run_study(
 
         progress.step("report")
         write_report(Study(store, queries, taking_part, stores, watch.measured), devices, quick, folder)
+        if overwrite:
+            check_report(output, overwrite)  # something of another's may have come to lie there since
         publish(folder, output, overwrite)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from ...storage.errors import HeadwayError
 from ...storage.store import Store
@@ -64,11 +65,16 @@ class Measured:
     def load(file: Path) -> Measured:
         """What a file holds; nothing where there is none. Raises `HeadwayError` for a damaged one."""
         try:
-            return Measured(**json.loads(file.read_text()))
+            text = file.read_text()
+            found = Measured(**json.loads(text))
+            TypeAdapter(Measured).validate_json(text, strict=True)  # only looked at: it would make 31 connections 31.0
+            if any(len(times) > len(found.arrivals) for times in found.times.values()):
+                raise ValueError  # no arrivals that they were compared with
         except FileNotFoundError:
             return Measured()
         except (TypeError, ValueError):
             raise HeadwayError(f"{file}: damaged; begin again with --overwrite") from None
+        return found
 
     def save(self, file: Path) -> None:
         """Whole or not at all."""

@@ -28,13 +28,14 @@ CUBES = {
     "Y[i, j, r] = A[i, j, k] * C[k, r]": "A",
 }
 SIZES = {"k": 3, "r": 3}
+STEPS = ("split", "divide", "fuse", "pos", "fuse all", "reorder", "unroll", "unroll by", "precompute")
 
 
 def random_schedule(draw: Callable[[Any], Any], base: Schedule, cuda: bool) -> Schedule:
     """Up to eight steps, those that are refused left out."""
     made = base
     for number in range(draw(st.integers(1, 8))):
-        step = draw(st.sampled_from(["split", "divide", "fuse", "pos", "fuse all", "reorder", "unroll", "precompute"]))
+        step = draw(st.sampled_from(STEPS))
         loop = draw(st.sampled_from(made.loops))
         a, b = f"a{number}", f"b{number}"
         try:
@@ -51,6 +52,8 @@ def random_schedule(draw: Callable[[Any], Any], base: Schedule, cuda: bool) -> S
                 made = made.reorder(*draw(st.permutations(made.loops)))
             elif step == "unroll":
                 made = made.unroll(loop)
+            elif step == "unroll by":
+                made = made.unroll(loop, draw(st.integers(2, 5)))
             else:
                 made = made.precompute("A[i, j, k] * C[k, r]", "r", "w")
         except (ScheduleError, TypeError):  # the latter where fuse lacks a second loop

@@ -70,8 +70,19 @@ REFUSED = {
     "bound of j: only a dense index of the statement has a fixed extent": lambda: SPMV.bound("j", 3),
     "bound of i by -1: an extent is not negative": lambda: SPMV.bound("i", -1),
     "unroll of i: its extent is no constant (split or bound it, or say by how many)": lambda: SPMV.unroll("i"),
-    "unroll of i by 1: by is at least 2, and not for what first takes in order": lambda: SPMV.unroll("i", 1),
-    "unroll of b: 65 copies are too many (at most 64)": lambda: SPMV.split("i", "a", "b", 65).unroll("b"),
+    "unroll of i by 1: it must be at least 2, and whole": lambda: SPMV.unroll("i", 1),
+    "unroll of i by 2.0: it must be at least 2, and whole": lambda: SPMV.unroll("i", 2.0),  # type: ignore[arg-type]
+    "unroll of i: it is unrolled already; unroll last": lambda: SPMV.unroll("i", 4).unroll("i", 2),
+    "unroll of i: it runs on threads already; parallelize last": lambda: SPMV.parallelize("i", "threads").unroll(
+        "i", 4
+    ),
+    "unroll of t: first takes its iterations in order": lambda: FIRST.first("c", "t").unroll("t", 2),
+    "unroll of b: 65 copies are too many (at most 64, of all loops together)": lambda: SPMV.split(
+        "i", "a", "b", 65
+    ).unroll("b"),
+    "unroll of k: 128 copies are too many (at most 64, of all loops together)": lambda: (
+        SPMM.bound("k", 8).unroll("i", 16).unroll("k")
+    ),
     "unroll of b: how much a level stores is no constant; unroll positions, after pos": lambda: SPMV.split(
         "j", "a", "b", 2
     ).unroll("b"),
