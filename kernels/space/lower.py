@@ -124,6 +124,7 @@ class _Lowering(Owners):
         if self.s.maker(loop) or onto or loop in self.s.scanned:
             return begin, end
         for symbol, key in self.cuts(loop):
+            self.guarded = True
             key = f"{factor(key)} + 1" if symbol in ("<=", ">") else key
             if symbol in (">", ">="):
                 begin = f"max({key}, {begin})"
