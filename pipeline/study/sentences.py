@@ -71,8 +71,8 @@ def processed(study: Study, table: Table) -> list[str]:
     """The share of Cluster-ap beside the paper's."""
     share = {name: shown(100 * value) for name, value in study.measured.processed.items()}
     return [
-        "Connections that a query relaxes, on average and each as often as it is relaxed, counted in a run apart. "
-        f"{BEST} relaxes {share[BEST]}% of all (in the paper 3.35%), the connection scan passes over "
+        "How many connections a query relaxes, on average and each as often as it is relaxed, was counted in a run "
+        f"apart. {BEST} relaxes {share[BEST]}% of all (in the paper 3.35%), the connection scan passes over "
         f"{share[REFERENCE]}%, ESDG over all. Algorithms by connection type relax the same connections, and differ in "
         "how they find them."
     ]
