@@ -24,7 +24,7 @@ from .query_file import ERRORS, open_queries
 from .unfinished import check_parent, job_folder, partial, publish, replace
 
 AHEAD = 2  # tables that are computed while one is written
-PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet|job\.json")  # the job where a run was stopped last
+PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet")
 # What lies in an unfinished folder; one without a job is left by a run that was stopped at its very end.
 OURS = re.compile(r"((part|errors)-[0-9]{5,}\.parquet|errors\.(parquet|csv)|answers\.csv|job\.json)(\.tmp)?")
 

@@ -99,15 +99,22 @@ def replace(file: Path, write: Callable[[Path], object]) -> None:
 
 
 def publish(folder: Path, output: Path, overwrite: bool) -> None:
-    """The finished folder takes the output's place. The job goes last: without it nothing could go on with `--resume`.
+    """The finished folder takes the output's place, without its job: that stays where it can't, for `--resume`.
 
     Raises `HeadwayError` for an output that was not there when the job began.
     """
-    if output.exists() and not overwrite:
+    replaced = output.exists()
+    if replaced and not overwrite:
         raise HeadwayError(f"{output} was made meanwhile; move it away and go on with --resume")
-    if output.exists():
-        exchange(folder, output)
+    job = (folder / JOB).read_bytes()
+    (folder / JOB).unlink()
+    try:
+        if replaced:
+            exchange(folder, output)
+        else:
+            folder.rename(output)
+    except OSError:
+        (folder / JOB).write_bytes(job)
+        raise
+    if replaced:
         shutil.rmtree(folder)
-    else:
-        folder.rename(output)
-    (output / JOB).unlink()
