@@ -95,7 +95,7 @@ class _Lowering(Owners):
             begin, end, name = *self.stored_span(root, *found), f"p{found[0]}{found[1]}"
             self.at[found] = name
         elif isinstance(made := self.s.maker(loop), Pos):
-            begin, end = self.span(made) if tag else self.edges(made, self.covered(made)[-1][0])
+            begin, end = self.span(made) if tag or by else self.edges(made, self.covered(made)[-1][0])
             name = loop
         else:
             begin, end, name = *self.dense_span(loop, onto), loop
