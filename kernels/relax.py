@@ -17,8 +17,9 @@ from functools import partial
 from typing import NamedTuple
 
 from .hierarchy import INSIDE, form
+from .space.begin import schedule
 from .space.relations import shuffle
-from .space.schedule import Schedule, schedule
+from .space.schedule import Schedule
 from .space.tensors import CSR
 
 OF_CLUSTERS = "S[u, v, l, c, t] and c >= arrival[u] // width"

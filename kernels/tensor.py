@@ -15,8 +15,9 @@ from typing import Any
 from .space.arguments import check, values_of
 from .space.assembly import assemble
 from .space.autoschedule import autoschedule, check_target, rows_of
+from .space.begin import schedule
 from .space.kernel import kernel
-from .space.schedule import Schedule, schedule
+from .space.schedule import Schedule
 from .space.statement import Semiring, Statement, accesses, parse
 from .space.tensors import Format, Tensor
 

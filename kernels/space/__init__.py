@@ -2,12 +2,13 @@
 
 from .assembly import assemble
 from .autoschedule import autoschedule, rows_of, tune
+from .begin import schedule
 from .explain import explain
 from .interpreter import interpret
 from .kernel import Kernel, kernel
 from .levels import Compressed, Dense, Singleton
 from .relations import ATOMIC, CARRY, NONE, PRIVATE, ScheduleError, shuffle
-from .schedule import Schedule, schedule
+from .schedule import Schedule
 from .statement import MIN_PLUS, OR_AND, PLUS_TIMES, Semiring, Statement, parse
 from .tensors import COO, CSC, CSR, DCSR, Format, Tensor, coo_format, csf_format, dense_format
 from .time_levels import Progression, Window

@@ -5,14 +5,11 @@ Every method returns a new schedule or raises `ScheduleError`, which names the l
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from keyword import iskeyword
 from math import prod
-from types import MappingProxyType
 from typing import Any
 
+from .names import check_name
 from .relations import (
     CUDA,
     NONE,
@@ -24,13 +21,10 @@ from .relations import (
     Race,
     ScheduleError,
     Split,
-    check_missing,
     children,
-    factors,
     parents,
 )
-from .statement import MIN_PLUS, Access, Name, Op, Semiring, Statement, accesses, leaves, names, parse
-from .tensors import Format
+from .statement import MIN_PLUS, Access, Name, Op, leaves, names, parse
 from .time_levels import Progression
 
 
@@ -351,28 +345,10 @@ class Schedule(Loops):
         taken |= {name for relation in self.relations for name in (*parents(relation), *children(relation))}
         if name in taken or (self.workspace and name == self.workspace.workspace):
             raise ScheduleError(f"{rule}: {name} is taken")
-        _name(name, statement)
+        check_name(name, statement)
 
     def _next(self, step: str, **changes: Any) -> Schedule:
         return replace(self, before=self, step=step, **changes)
-
-
-_RESERVED = {
-    "LANES", "acc", "aside", "aside_row", "atomic_add", "atomic_min", "cuda", "dtype", "empty", "first",
-    "found", "int64", "lane", "lanes", "lanes_of", "last", "lower", "min", "place", "range", "row_add", "row_min",
-    "row_or", "segment_add", "shift", "staged", "starts", "term", "uint32", "uint64", "upper",
-    "whole", "zero",
-}  # fmt: skip
-
-
-def _name(name: str, statement: Statement) -> None:
-    """Raise where the text of a kernel would use a name for two things."""
-    made = any(re.fullmatch(rf"(p{tensor}\d.*|{tensor}_.*|n_.*)", name) for tensor in statement.operands)
-    made = made or re.fullmatch(
-        r".*_(at|begin|block|end|first|high|limit|low|next|row|size|starts|stop|stride|\d+)", name
-    )
-    if not (name.isidentifier() and name.isascii()) or iskeyword(name) or name in _RESERVED or made:
-        raise ScheduleError(f"{name} cannot be a name here: kernels use it, or it is no plain identifier")
 
 
 def check_schedule(given: Any) -> None:
@@ -382,58 +358,3 @@ def check_schedule(given: Any) -> None:
 
 def _quote(name: str) -> str:
     return f'"{name}"'
-
-
-def schedule(
-    text: str | Statement,
-    *,
-    semiring: Semiring | None = None,
-    pattern: str | None = None,
-    along: Mapping[str, str] = MappingProxyType({}),
-    **formats: Format,
-) -> Schedule:
-    """The schedule to begin with: loops in the order of the levels, then of the notation.
-
-    `pattern` names the operand whose leading levels a sparse output shares; its other dimensions are dense. `along`
-    names operands that share the leading levels of another one, array by array: their values are read at its
-    positions.
-    """
-    statement = parse(text, semiring) if isinstance(text, str) else text
-    for name in (*statement.indices, *statement.operands, *statement.scalars, statement.output.tensor):
-        _name(name, statement)
-    if len(statement.products) != 1:
-        raise ScheduleError(f"{statement.text} sums {len(statement.products)} products: schedule each of its terms")
-    if unknown := next((name for name in formats if name not in statement.operands), None):
-        raise ScheduleError(f"{unknown} has a format, but is no operand of {statement.text}")
-    sparse = tuple((name, formats[name]) for name in statement.operands if name in formats and formats[name].sparse)
-    check_missing(statement, dict(sparse))
-    reads = {a.tensor: a for node in factors(statement) for a in accesses(node)}
-    order: list[str] = []
-    for name, form in sparse:
-        if len(form.levels) != len(reads[name].indices):
-            raise ScheduleError(f"{reads[name]} has {len(reads[name].indices)} indices, its format {len(form.levels)}")
-        if any(a.tensor == name and a != reads[name] for node in factors(statement) for a in accesses(node)):
-            raise ScheduleError(f"{name} is read with two sets of indices: pass it under two names")
-        order += [reads[name].indices[mode] for mode in form.modes]
-    if pattern:
-        _check_pattern(statement, pattern, dict(sparse), reads)
-    for name, other in along.items():
-        form, whole = dict(sparse).get(name), dict(sparse).get(other)
-        ours, theirs = (reads[n].indices if n in reads else () for n in (name, other))
-        if not form or not whole or form.levels != whole.levels[: len(form.levels)] or ours != theirs[: len(ours)]:
-            raise ScheduleError(f"along: {name} does not have the first levels of {other}")
-    loops = tuple(dict.fromkeys([*order, *statement.indices]))
-    return Schedule(statement, sparse, pattern, loops, along=tuple(along.items()))
-
-
-def _check_pattern(statement: Statement, pattern: str, formats: dict[str, Format], reads: dict[str, Access]) -> None:
-    """Raise unless the output's indices are those of the pattern's first levels, then others."""
-    if pattern not in formats:
-        raise ScheduleError(f"pattern {pattern}: it is no sparse operand")
-    form, output = formats[pattern], statement.output.indices
-    stored = [reads[pattern].indices[mode] for mode in form.modes]
-    count = sum(index in output for index in stored)
-    if not count or not set(stored[:count]) <= set(output) or any(index in output for index in stored[count:]):
-        raise ScheduleError(f"pattern {pattern}: {statement.output} does not follow its first levels")
-    if not form.levels[count - 1].unique:
-        raise ScheduleError(f"pattern {pattern}: its level of {stored[count - 1]} repeats coordinates")
