@@ -112,14 +112,21 @@ class Kernel:
         return work
 
     def wide(self, given: dict[str, Any]) -> bool:
-        """Whether counters need 64 bits: for the entries of an array, the extent of a fused loop."""
+        """Whether counters need 64 bits: for entries of an array, the extent of a fused loop, or what bounds one."""
         extents = [given[key] for key in given if key.startswith("n_")]
         for made in self.schedule.relations:
             if isinstance(made, Fuse):
                 roots = (f"n_{root}" for root in self.schedule.roots(made.fused))
                 extents.append(math.prod(int(given.get(root, 1)) for root in roots))
-        extents += [one.size for one in given.values() if hasattr(one, "size")]
-        return max(extents, default=0) >= ROOM
+        arrays = {key: one for key, one in given.items() if hasattr(one, "size") and not isinstance(one, np.generic)}
+        extents += [one.size for one in arrays.values()]
+        scalars = (given.get(name) for name in self.schedule.statement.scalars)
+        extents += [abs(int(one)) for one in scalars if isinstance(one, int | np.integer)]
+        # What arrays hold is not looked at: whole numbers of 64 bits, but for offsets, may be any.
+        large = any(
+            one.dtype.kind in "iu" and one.dtype.itemsize > 4 and "_pos" not in key for key, one in arrays.items()
+        )
+        return large or max(extents, default=0) >= ROOM
 
     def _on_threads(self, function: Any, given: dict[str, Any], name: str, threads: int, race: str) -> None:
         """Share the outermost loop; then add up what was carried, or the private copies."""
@@ -157,7 +164,7 @@ class Kernel:
         from .. import warp
 
         tags = {onto: loop for loop, onto, _ in self.schedule.tags}
-        lanes = lanes_of(self) if "lane" in tags else 1
+        lanes = width_of(self) if "lane" in tags else 1
         if not tags.keys() & {"thread", "warp"}:
             return lanes
         several = self.schedule.constant(tags.get("thread") or tags["warp"]) or THREADS_OF_BLOCK
@@ -220,7 +227,7 @@ def compiled(kernel: Kernel, dtype: np.dtype, wide: bool = True) -> Any:
 
         from . import device_runtime
 
-        constants["LANES"] = lanes_of(kernel)
+        constants["LANES"] = width_of(kernel)
         found = load_integers(kernel.source, wide, **constants, **device_runtime.GPU)
         return {name: cuda.jit(found[name]) for name in ("kernel", "starts") if name in found}
     function = load(kernel.source, **constants, **runtime.CPU)["kernel"]
@@ -230,7 +237,7 @@ def compiled(kernel: Kernel, dtype: np.dtype, wide: bool = True) -> Any:
     return numba.njit(nogil=True, error_model="numpy", fastmath=fast)(function)
 
 
-def lanes_of(kernel: Kernel) -> int:
+def width_of(kernel: Kernel) -> int:
     """Lanes of a row, on the machine at hand."""
     from .. import warp
 

@@ -98,7 +98,7 @@ class _Lowering(Owners):
             begin, end = self.span(made) if tag or by else self.edges(made, self.covered(made)[-1][0])
             name = loop
         else:
-            begin, end, name = *self.dense_span(loop, onto), loop
+            begin, end, name = *self.dense_span(loop), loop
         if onto in ("threads", "block"):
             if begin != "0":
                 raise ScheduleError(f"parallelize of {loop}: it walks positions; take pos, then split it")
@@ -118,10 +118,14 @@ class _Lowering(Owners):
             self.narrow(loop)
         self.settle()
 
-    def dense_span(self, loop: str, onto: str) -> tuple[str, str]:
-        """The iterations of a loop; of a whole dimension those that the conditions allow."""
+    def dense_span(self, loop: str) -> tuple[str, str]:
+        """The iterations of a loop; of a whole dimension that `first` goes through those that the conditions allow.
+
+        Beside progressions they compare whole numbers (see `arguments`); a fraction is no bound of a loop.
+        """
         begin, end = "0", self.extent(loop)
-        if self.s.maker(loop) or onto or loop in self.s.scanned:
+        progressions = any(isinstance(level, Progression) for _, form in self.s.sparse for level in form.levels)
+        if loop not in self.s.firsts or not progressions:
             return begin, end
         for symbol, key in self.cuts(loop):
             self.guarded = True

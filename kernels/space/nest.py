@@ -173,10 +173,7 @@ def _written_out(loop: Loop, add: Callable[[str, str], str]) -> list[Node]:
         f"{name}_{part}" if Line(f"{name}_{part}", edge) in lines else edge
         for part, edge in (("begin", loop.begin), ("end", loop.end))
     )
-    size = end if begin == "0" else f"({end} - {begin})"
-    if "max(" in loop.begin or "min(" in loop.end:  # conditions may leave nothing
-        size = f"max({end} - {begin}, 0)" if begin != "0" else f"max({end}, 0)"
-    rest = f"{size} // {count} * {count}" if begin == "0" else f"{begin} + {size} // {count} * {count}"
+    rest = f"{begin} + ({end} - {begin}) // {count} * {count}" if begin != "0" else f"{end} // {count} * {count}"
     whole = numbers + _copies(loop.body, name, names, add)
     main = replace(loop, begin=begin, end=f"{end} - {count - 1}", step=str(count), unroll=0, walked=False, body=whole)
     return [*lines, main, replace(loop, begin=rest, end=end, unroll=0, walked=False)]

@@ -14,7 +14,7 @@ import numpy as np
 from .arguments import arguments, check
 from .gpu import RoundsText
 from .integers import load_integers
-from .kernel import Kernel, lanes_of
+from .kernel import Kernel, width_of
 from .levels import on_device
 from .nest import Line
 from .relations import ScheduleError
@@ -77,14 +77,14 @@ class Rounds:
             ]
         )
 
-    def functions(self, dtype: np.dtype, wide: bool = False) -> tuple[Any, Any]:
+    def functions(self, dtype: np.dtype, wide: bool) -> tuple[Any, Any]:
         """`kernel` and `once` for an output of `dtype`, for Numba to compile; `wide` as of `load_integers`."""
         from . import device_runtime
 
         constants = {
             "zero": self.steps[0].schedule.statement.semiring.zero(dtype),
             "dtype": dtype.type,
-            "LANES": lanes_of(self._widest),
+            "LANES": width_of(self._widest),
         }
         found = load_integers(self.source, wide, **constants, **device_runtime.GPU, **device_runtime.GRID)
         return found["kernel"], found["once"]

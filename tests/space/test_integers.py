@@ -68,10 +68,15 @@ def test_wide_where_something_is_long() -> None:
     """An array, a dimension, or dimensions that are fused into one loop."""
     made = schedule("C[i, k] = A[i, j] * B[j, k]", A=CSR).split("i", "b", "t", 32)
     run = kernel(made.parallelize("b", "block").parallelize("t", "thread"))
-    short = {"A_pos1": np.zeros(4, np.int32), "n_i": 3, "n_k": 5}
+    short = {"A_pos1": np.zeros(4, np.int64), "A_crd1": np.zeros(4, np.uint32), "n_i": 3, "n_k": 5}
     assert not run.wide(short)
     assert run.wide(short | {"n_k": ROOM})
-    assert run.wide(short | {"C": SimpleNamespace(size=ROOM)})
+    assert run.wide(short | {"C": SimpleNamespace(size=ROOM, dtype=np.dtype(float))})
+    assert run.wide(short | {"A_crd1": np.zeros(4, np.int64)})
+    bounded = schedule("y[i] = A[i, j] * x[j] where j >= low", A=CSR).split("i", "b", "t", 32)
+    run_bounded = kernel(bounded.parallelize("b", "block").parallelize("t", "thread"))
+    assert not run_bounded.wide(short | {"low": -5})
+    assert run_bounded.wide(short | {"low": -(2**31)})
     fused = schedule("C[i, k] = A[i, j] * B[j, k]", A=CSR).reorder("i", "k", "j").fuse("i", "k", "f")
     run = kernel(fused.split("f", "b", "t", 32).parallelize("b", "block").parallelize("t", "thread"))
     assert not run.wide(short)

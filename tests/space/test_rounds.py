@@ -28,7 +28,7 @@ def ptx(made: Rounds, out: np.ndarray, **operands: Any) -> list[str]:
     marks, told = np.zeros((2, *out.shape), np.int32), np.zeros(4, np.int32)
     given, _, threads = made.arguments(out, marks, told, **operands)
     found = []
-    for function, arguments in zip(made.functions(out.dtype), (given, (*given, 1)), strict=True):
+    for function, arguments in zip(made.functions(out.dtype, False), (given, (*given, 1)), strict=True):
         signature = types.void(*map(typeof, arguments))
         found.append(cuda.compile_ptx(function, signature, cc=(9, 0), launch_bounds=threads)[0])
     return found
