@@ -39,10 +39,6 @@ def form(kind: str, listed: int = 0, depth: int | None = None) -> Format:
     return Format(levels, tuple(range(len(levels))))
 
 
-FORMATS = {kind: form(kind) for kind in INSIDE}
-TYPES = form("departures", depth=3)
-
-
 def hierarchy(graph: ClusterAp, connections: Connections, kind: str, listed: int = 0) -> dict[str, Tensor]:
     """`S`, connections in a `form`; `begins` and `ends`, a type's first and last departure (int32).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.kernels.hierarchy import FORMATS, hierarchy
+from headway.kernels.hierarchy import form, hierarchy
 from headway.kernels.space import (
     Compressed,
     Dense,
@@ -17,7 +17,7 @@ from headway.storage.store import Store
 
 RELAX = schedule(
     "arrival[v] min= t + l where active[u] and S[u, v, l, c, t] and c >= arrival[u] // width and t >= arrival[u]",
-    S=FORMATS["clusters"],
+    S=form("clusters"),
 )
 WINDOWS = Format((Dense(), Window(), Compressed()), (0, 1, 2))
 WINDOWED = schedule("H[i, k] += A[i, w, j] * X[j, k] where t0 <= w < t1", A=WINDOWS)

@@ -7,7 +7,7 @@ import pytest
 from conftest import NEVER, connections_store
 from headway.kernels import hierarchy as hierarchy_module
 from headway.kernels import relax
-from headway.kernels.hierarchy import FORMATS, TYPES, hierarchy
+from headway.kernels.hierarchy import INSIDE, form, hierarchy
 from headway.kernels.space import (
     CSR,
     Compressed,
@@ -24,7 +24,7 @@ from headway.kernels.space.interpreter import _entries
 from test_cuda_text import no_device, ptx  # noqa: F401  # the fixture is used by name
 
 CUDA = relax.ALGORITHMS | relax.VIRTUAL_WARPS
-ONE = schedule("e[v] min= t + l where S[u, v, l, t] and t >= now", S=FORMATS["departures"])
+ONE = schedule("e[v] min= t + l where S[u, v, l, t] and t >= now", S=form("departures"))
 
 
 def given(kind: str, made: Schedule, listed: int = 0) -> dict:
@@ -47,7 +47,7 @@ def test_ptx(how: str, table: bool, no_device: None) -> None:  # noqa: F811
 
 def test_early_terminations_change_nothing() -> None:
     """The first round from every vertex, with them and without, and by the interpreter."""
-    for kind in FORMATS:
+    for kind in INSIDE:
         labels = np.array([100, 150, 2**31 - 1], np.int32)
         found = []
         for early in (True, False):
@@ -108,7 +108,7 @@ def test_along_shares_arrays() -> None:
         kernel(made)(A=a, B=other)
 
 
-@pytest.mark.parametrize(("kind", "listed"), [*((kind, n) for kind in FORMATS for n in (2, 3)), ("departures", 4)])
+@pytest.mark.parametrize(("kind", "listed"), [*((kind, n) for kind in INSIDE for n in (2, 3)), ("departures", 4)])
 def test_lists_hold_the_same(kind: str, listed: int) -> None:
     """Coordinates of edges, types or connections, one by one, are sound and stand for the same entries."""
     store = connections_store([(0, 2, t, 60) for t in (5, 9, 50)] + [(2, 1, 7, 7), (2, 1, 8, 9)], 4)
@@ -140,4 +140,4 @@ def test_a_table_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_types_alone() -> None:
     """What belongs to connection types is read at their positions, whatever lies below."""
-    assert FORMATS["clusters"].levels[:3] == TYPES.levels == (Dense(), Compressed(), Compressed())
+    assert form("clusters").levels[:3] == form("departures", depth=3).levels == (Dense(), Compressed(), Compressed())
