@@ -24,6 +24,7 @@ from .space.tensors import CSR
 
 OF_CLUSTERS = "S[u, v, l, c, t] and c >= arrival[u] // width"
 ENTRIES = dict.fromkeys(INSIDE, "S[u, v, l, t]") | dict.fromkeys(("clusters", "cluster table"), OF_CLUSTERS)
+PAIR = 2  # progressions that are loaded together
 # Nothing of a type helps: it begins after the label of v, or ends before that of u.
 EARLY = " and begins[u, v, l] <= arrival[v] and ends[u, v, l] >= arrival[u]"
 
@@ -63,24 +64,24 @@ def connection_type(block: int = 0, kind: str = "departures") -> Schedule:
 def connection_type_ap(block: int = 0, kind: str = "progressions") -> Schedule:
     """A thread for each connection type: the first term of each of its progressions (Algorithm 6)."""
     made = relaxation(kind, listed=3 if block else 0)
-    return each(made.first("t"), "u", "v", "l", block=block)
+    return each(made.first("t").unroll("t", PAIR), "u", "v", "l", block=block)
 
 
 def cluster_ap(block: int = 0, kind: str = "clusters") -> Schedule:
     """A thread for each connection type: the cluster of the label, else the next one."""
     made = relaxation(kind, listed=3 if block else 0)
-    return each(made.first("c", "t"), "u", "v", "l", block=block)
+    return each(made.first("c", "t").unroll("t", PAIR), "u", "v", "l", block=block)
 
 
 def edge(block: int = 0, kind: str = "clusters") -> Schedule:
     """A thread for each edge, over its connection types."""
     made = relaxation(kind, listed=2 if block else 0)
-    return each(made.first("c", "t"), "u", "v", block=block)
+    return each(made.first("c", "t").unroll("t", PAIR), "u", "v", block=block)
 
 
 def virtual_warp(width: int, block: int, kind: str = "clusters") -> Schedule:
     """A virtual warp of `width` lanes for each edge, over its connection types; CUDA's alone."""
-    made = relaxation(kind, listed=2).first("c", "t").fuse("u", "v", "e").pos("e", "p", "S")
+    made = relaxation(kind, listed=2).first("c", "t").unroll("t", PAIR).fuse("u", "v", "e").pos("e", "p", "S")
     made = made.split("p", "block", "one", block // width).pos("l", "type", "S")
     made = made.parallelize("block", "block", "atomic").parallelize("one", "warp", "atomic")
     return made.parallelize("type", "lane", shuffle(width))

@@ -11,6 +11,11 @@ SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 WIDTH = 1 if SIMULATED else 32
 ALL = 0xFFFFFFFF
 
+if not SIMULATED:
+    from numba.cuda.core import config
+
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a query alone is a small grid
+
 device = cuda.jit(device=True) if SIMULATED else cuda.jit(device=True, forceinline=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from threading import Lock
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from ..kernels import relax, warp
 from ..kernels.grid import LATEST, TOLD
 from ..kernels.hierarchy import fitting, hierarchy, walking
 from ..kernels.levels import NEVER
+from ..kernels.recorded import Recorded
 from ..kernels.space.rounds import rounds
 from ..kernels.space.tensors import Tensor
 from ..storage.store import Store
@@ -72,8 +74,7 @@ class DeviceRelaxation:
                 at = sources[1][sources[0][q] : sources[0][q + 1]]
                 marks[at], labels[at] = 1, leave[q]
                 try:
-                    self._send()
-                    taken[q] = self._until_stable()
+                    taken[q] = self._until_stable() if self._every is None else self._reading_back(self._every)
                 finally:  # also when interrupted
                     marks[at], labels[at] = 0, NEVER
                 out[q] = self._labels[1]
@@ -81,33 +82,55 @@ class DeviceRelaxation:
 
     def _until_stable(self) -> int:
         """All rounds, and the labels on the host; how many rounds there were."""
+        if warp.SIMULATED:
+            self._whole(self._stream)
+        else:
+            self._recorded.launch(self._stream)
+            self._stream.synchronize()
+        return self._told[1][LATEST]
+
+    @cached_property
+    def _recorded(self) -> Recorded:
+        """A query from host to host: its parts take longer to launch than to run."""
+        self._whole(self._stream)  # compiled
+        return Recorded([self._whole])
+
+    def _whole(self, stream: Any) -> None:
+        _send(self._start, self._device, stream)
+        self._rounds.to_fixed_point(stream)
+        _fetch(*self._left, stream)
+
+    def _reading_back(self, every: int) -> int:
+        """The same, asking after so many rounds."""
         told = self._told[1]
-        if self._every is None:
-            self._rounds.to_fixed_point()
-            self._fetch(*self._left)
-            return told[LATEST]
+        _send(self._start, self._device, self._stream)
         turn = told[LATEST] = 0
         while told[LATEST] == turn:  # a label fell in the last round
-            for _ in range(self._every):
+            for _ in range(every):
                 turn += 1
                 self._rounds.once(turn)
-            self._fetch(*self._told)
-        self._fetch(*self._labels)
+            self._wait_for(*self._told)
+        self._wait_for(*self._labels)
         return turn
 
-    def _send(self) -> None:
-        if warp.SIMULATED:
-            self._device[:] = self._start
-        else:
-            self._device.copy_to_device(self._start, stream=self._stream)
-
-    def _fetch(self, part: Any, host: np.ndarray) -> None:
-        """Copy a part to the host when all that was launched is done."""
-        if warp.SIMULATED:
-            host[:] = part
-        else:
-            part.copy_to_host(host, stream=self._stream)
+    def _wait_for(self, part: Any, host: np.ndarray) -> None:
+        _fetch(part, host, self._stream)
+        if not warp.SIMULATED:
             self._stream.synchronize()
+
+
+def _send(host: np.ndarray, part: Any, stream: Any) -> None:
+    if warp.SIMULATED:
+        part[:] = host
+    else:
+        part.copy_to_device(host, stream=stream)
+
+
+def _fetch(part: Any, host: np.ndarray, stream: Any) -> None:
+    if warp.SIMULATED:
+        host[:] = part
+    else:
+        part.copy_to_host(host, stream=stream)
 
 
 def block_size(threads: int) -> int:

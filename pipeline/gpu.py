@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -40,8 +39,6 @@ CUDA_ERRORS = tuple(
     for name in ("CudaDriverError", "CudaSupportError", "NvvmSupportError")
     if (kind := getattr(cuda_error, name, None)) is not None
 )
-# One query needs one block; that is no reason to warn of low occupancy.
-warnings.filterwarnings("ignore", message="Grid size .* low occupancy")
 
 # Launching is by subscript, which type checkers don't know of CUDA kernels.
 kernel_of: Callable[[Shape], Any] = cache(batch.make)

@@ -42,6 +42,7 @@ class Extents:
         self.depth = 0
         self.walking: set[str] = set()  # positions whose owners are walked, not searched
         self.stops: list[list[Node]] = []  # bodies of loops that end once something is found
+        self.last: list[Node] = []  # and of the innermost of them
         self.runs = {self.run_of(p): p for p in self.positions()}
 
     def names(self, tensor: str, level: int):

@@ -119,6 +119,11 @@ def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None
         low, high = _check_offsets(data["pos"], parents, len(data[level.arrays[1]]), what)
     else:
         low, high = (above.low, above.high) if above else (0, parents)
+    if "start" in level.arrays:
+        start = data["start"][low:high]
+        if bool((late := _of_one_parent(data["pos"], low, high) & (start[1:] < start[:-1])).any()):
+            p = int(late.argmax()) + low + 1
+            raise ValueError(f"{what}: the progression at position {p} begins before the one at {p - 1}; sort them")
     if "crd" not in level.arrays:
         return Run(low, high, None)
     crd = data["crd"]
@@ -128,12 +133,10 @@ def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None
     module = array_module(crd)
     if len(used) < high - low or (len(used) and (int(used.max()) >= size or int(used.min()) < 0)):
         raise ValueError(f"{what}: a coordinate is missing or outside of a dimension of {size}")
-    same = module.ones(max(high - low - 1, 0), bool)
     if "pos" in level.arrays:
-        starts = data["pos"][1:-1]
-        same[starts[(starts > low) & (starts < high)].astype(np.int64) - low - 1] = False
+        same = _of_one_parent(data["pos"], low, high)
     else:
-        same[...] = above.equal if above else False
+        same = module.full(max(high - low - 1, 0), above.equal if above else False)
     equal = same & (used[1:] == used[:-1])
     wrong = same & (used[1:] < used[:-1])
     if level.unique:
@@ -153,6 +156,13 @@ def _check_offsets(pos: Any, parents: int, stored: int, what: str) -> tuple[int,
     if len(pos) != parents + 1 or bool((pos[1:] < pos[:-1]).any()) or int(pos[0]) < 0 or int(pos[-1]) > stored:
         raise ValueError(f"{what}: pos must hold {parents + 1} ascending offsets into {stored} positions")
     return int(pos[0]), int(pos[-1])
+
+
+def _of_one_parent(pos: Any, low: int, high: int) -> Any:
+    """For each position of [low, high) but the first, whether it has the parent of the one before."""
+    same = array_module(pos).ones(max(high - low - 1, 0), bool)
+    same[pos[(pos > low) & (pos < high)].astype(np.int64) - low - 1] = False
+    return same
 
 
 def on_device(array: Any) -> bool:

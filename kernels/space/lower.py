@@ -7,6 +7,7 @@ output, or of a sum that is added to the output once no deeper loop can change t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -76,7 +77,7 @@ class _Lowering(Owners):
             if first == depth and first < last:
                 self.search(p)
         if depth == self.summed and depth < len(self.s.loops) and not self.by_rows(self.s.loops[depth]):
-            self.body.append(Line("acc", "zero"))
+            self.body.append(Line("acc", self.bound()))
             self.sum_body, self.sum_values = self.body, dict(self.values)
             self.complete = self.whole()
 
@@ -108,6 +109,8 @@ class _Lowering(Owners):
         made = Loop(name, begin, end, onto=onto, race=race, unroll=unroll, part=part)
         if loop in self.s.firsts[:-1]:
             self.stops.append(made.body)
+        elif self.s.firsts:
+            self.last = made.body
         self.body.append(made)
         self.body = made.body
         self.known.add(loop)
@@ -291,8 +294,9 @@ class _Lowering(Owners):
             self.body.append(self.update(self.product(self.st.products[0]), race))
             self.stop_at_first()
             return
-        self.body.append(Update("acc", self.product(self.st.products[0])))
-        self.stop_at_first()
+        product = self.product(self.st.products[0])
+        self.body.append(Update("acc", product))
+        self.stop_at_first(product)
         self.body, self.values = self.sum_body, self.sum_values
         if self.flushed and any(map(self.by_rows, self.s.loops)):
             p = self.flushed.position
@@ -313,12 +317,25 @@ class _Lowering(Owners):
         """The sum goes to the output."""
         return self.alone(value) if self.complete else self.update(value, self.races())
 
-    def stop_at_first(self) -> None:
-        """Leave the loops of `first` after the innermost group that found something."""
+    def bound(self) -> str:
+        """What a sum begins with: in rounds the entry that it is to lower, where that has been read."""
+        return self.values.get(self.st.output, "zero") if self.active else "zero"
+
+    def stop_at_first(self, product: str = "") -> None:
+        """Leave the loops of `first` after the innermost group that found something.
+
+        Progressions are left before one that begins too late to lower the sum: the following ones begin no earlier.
+        """
         firsts = self.s.firsts
-        last = self.s.iterator(firsts[-1]) if firsts else None
+        loop = firsts[-1] if firsts else ""
+        last = self.s.iterator(loop) if loop else None
         if last and not isinstance(self.level(*last), Progression):
             self.body.append(Stop())
+        elif last and product:
+            least = re.sub(rf"\b{loop}\b", f"{self.at[last]}_first", product)
+            found: list[Node] = [Put("found", "True")] if len(firsts) > 1 else []
+            term = next(n for n, node in enumerate(self.last) if isinstance(node, Line) and node.name == loop)
+            self.last.insert(term, Guard("if", f"{least} >= acc", [*found, Stop(early=True)]))
         if len(firsts) > 1:
             self.body.insert(len(self.body) - isinstance(self.body[-1], Stop), Put("found", "True"))
             for body in self.stops:

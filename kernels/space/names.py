@@ -20,7 +20,7 @@ def check_name(name: str, statement: Statement) -> None:
     """Raise where the text of a kernel would use a name for two things."""
     made = any(re.fullmatch(rf"(p{tensor}\d.*|{tensor}_.*|n_.*)", name) for tensor in statement.operands)
     made = made or re.fullmatch(
-        r".*_(at|begin|block|end|first|high|limit|low|next|row|size|starts|stop|stride|\d+)", name
+        r".*_(at|begin|block|end|first|high|last|limit|low|next|row|size|starts|stop|stride|\d+)", name
     )
     if not (name.isidentifier() and name.isascii()) or iskeyword(name) or name in _RESERVED or made:
         raise ScheduleError(f"{name} cannot be a name here: kernels use it, or it is no plain identifier")

@@ -73,7 +73,9 @@ class Guard:
 
 @dataclass
 class Stop:
-    """Leave the innermost loop."""
+    """Leave the innermost loop; `early`: what is left of it would change nothing."""
+
+    early: bool = False
 
 
 @dataclass
@@ -182,13 +184,14 @@ def _written_out(loop: Loop, add: Callable[[str, str], str]) -> list[Node]:
 def _copies(body: list[Node], name: str, names: list[str], add: Callable[[str, str], str]) -> list[Node]:
     """Iterations, `name` being each of `names`. Side by side where none reads what another one writes."""
     own = _following(body, name)
-    local = {node.name for node in walk(body) if isinstance(node, Line | Loop)} | _set_first(body)
+    marked = {node.target for node in walk(body) if isinstance(node, Put) and node.value == "True"}  # by any of them
+    local = {node.name for node in walk(body) if isinstance(node, Line | Loop)} | _set_first(body) - marked
     copies = [{word: f"{word}_{n}" for word in local & own} | {name: fresh} for n, fresh in enumerate(names)]
-    puts = {node.target for node in walk(body) if isinstance(node, Put) and node.target.isidentifier()} - local
+    puts = {node.target for node in walk(body) if isinstance(node, Put) and node.target.isidentifier()} - local - marked
     written = {node.target for node in walk(body) if isinstance(node, Put | Update)} - local
-    read = {word for node in walk(body) for text in _reads(node) for word in words(text)}
+    read = {word for node in walk(body) if not _asks(node) for text in _reads(node) for word in words(text)}
     clash = {target.partition("[")[0] for target in written if "[" in target or target in own} & read
-    if puts & own or clash or any(isinstance(node, Stop) for node in walk(body)):
+    if puts & own or clash or Stop() in walk(body):
         return [renamed(node, copy) for copy in copies for node in body]
     return _side_by_side(body, copies, own, add)
 
@@ -199,7 +202,9 @@ def _side_by_side(
     """Every line once for each iteration, or once where it is the same for all (`own` names differ)."""
     found: list[Node] = []
     for node in body:
-        if not own & {word for text in _all(node) for word in words(text)}:
+        if _asks(node):
+            found.append(renamed(node, copies[0]))  # one of so many iterations asks
+        elif not own & {word for text in _all(node) for word in words(text)}:
             found.append(node)
         elif isinstance(node, Loop | Guard | Combine) and not own & {
             word for text in _head(node) for word in words(text)
@@ -212,6 +217,11 @@ def _side_by_side(
             several = [renamed(node, copy) for copy in copies]
             found += _summed(several, add)
     return found
+
+
+def _asks(node: Node) -> bool:
+    """Whether the rest of a loop can be left out."""
+    return isinstance(node, Guard) and Stop(early=True) in node.body
 
 
 def _summed(several: list[Node], add: Callable[[str, str], str]) -> list[Node]:

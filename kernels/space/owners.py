@@ -28,12 +28,17 @@ class Owners(Sums):
             if found and found[0] == root and found[1] == ">=" and lower is None:
                 lower = self.text(found[2])
                 self.used.add(place)
-        begin, end, step = level.terms(at, p, lower)
+        first, last, stride = level.terms(at, p)
+        if root in self.s.firsts:  # a GPU loads all three at once
+            names = f"{p}_first", f"{p}_last", f"{p}_stride"
+            self.body += [Line(*one) for one in zip(names, (first, last, stride), strict=True)]
+            first, last, stride = names
+        begin = f"term({first}, {stride}, {lower})" if lower else first
         if root in self.s.firsts:
             self.body.append(Line(root, begin))
-            inside: Node = Guard("if", f"{root} < {end}")
+            inside: Node = Guard("if", f"{root} <= {last}")
         else:
-            inside = Loop(root, begin, end, step)
+            inside = Loop(root, begin, f"{last} + 1", stride)
         self.body.append(inside)
         self.body = inside.body
         self.known.add(root)

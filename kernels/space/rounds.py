@@ -129,25 +129,27 @@ class Prepared:
         self._kernel, self._one, self._given = kernel, once, given
         self._blocks, self._threads, self._stream = blocks, threads, stream
 
-    def to_fixed_point(self) -> None:
-        """All rounds in one launch."""
-        self._all_rounds(*self._given)
+    def to_fixed_point(self, stream: Any = None) -> None:
+        """All rounds in one launch, on another stream if one is given."""
+        kernel, blocks = self._all_rounds
+        kernel[blocks, self._threads, self._stream if stream is None else stream](*self._given)
 
     def once(self, turn: int) -> None:
         """The round `turn`, counted from 1."""
         self._one_round(*self._given, turn)
 
     @cached_property
-    def _all_rounds(self) -> Any:
+    def _all_rounds(self) -> tuple[Any, int]:
+        """The kernel, and its blocks."""
         from .. import warp
 
         if warp.SIMULATED:
-            return self._kernel[1, self._threads]
+            return self._kernel, 1
         function = self._kernel.specialize(*self._given)
         (found,) = function.overloads.values()
         found.cooperative = True  # the driver starts all blocks at once, or none
         resident = found.max_cooperative_grid_blocks(self._threads)
-        return function[min(self._blocks, resident), self._threads, self._stream]
+        return function, min(self._blocks, resident)
 
     @cached_property
     def _one_round(self) -> Any:

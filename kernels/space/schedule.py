@@ -166,8 +166,7 @@ class Schedule(Loops):
         uses = [n for n in seen if set(loops) & (set(n.indices) if isinstance(n, Access) else {str(n)})]
         if len(plain) != 1 or len(uses) != 1:
             raise ScheduleError(f"first({', '.join(loops)}): the expression must grow with {loops[-1]} alone")
-        last = found[-1]
-        if last and isinstance(self.formats[last[0]].levels[last[1]], Progression):
+        if self._many(loops[-1]):
             self._one_lower_bound(loops[-1])
         return self._next(f".first({', '.join(map(_quote, loops))})", firsts=loops)
 
@@ -178,6 +177,11 @@ class Schedule(Loops):
         if not self.iterator(loop) or self.maker(loop):
             raise ScheduleError(f"scan of {loop}: it walks no level")
         return self._next(f'.scan("{loop}")', scanned=(*self.scanned, loop))
+
+    def _many(self, loop: str) -> bool:
+        """Whether it walks progressions, of many coordinates each."""
+        found = self.iterator(loop)
+        return bool(found) and isinstance(self.formats[found[0]].levels[found[1]], Progression)
 
     def _one_lower_bound(self, index: str) -> None:
         """Raise where the first term at or after a key may not be the first that the conditions allow."""
@@ -192,12 +196,16 @@ class Schedule(Loops):
     def unroll(self, loop: str, by: int = 0) -> Schedule:
         """Write out the iterations of a loop whose extent is a constant, or of any loop `by` at a time."""
         self._known(loop, "unroll")
-        self._untouched(loop, "unroll")
+        several = by and loop in self.firsts and self._many(loop)  # all progressions are looked at, in any order
+        if not several:
+            self._untouched(loop, "unroll")
         if type(by) is not int or by < 0 or by == 1:
             raise ScheduleError(f"unroll of {loop} by {by}: it must be at least 2, and whole")
         fixed = by or self.constant(loop)
-        if not self.position(loop) and any(
-            self.carrier(root) == loop and self.iterator(root) for root in self.roots(loop)
+        if (
+            not several
+            and not self.position(loop)
+            and any(self.carrier(root) == loop and self.iterator(root) for root in self.roots(loop))
         ):
             raise ScheduleError(
                 f"unroll of {loop}: how much a level stores is no constant; unroll positions, after pos"

@@ -27,10 +27,9 @@ class Progression(Compressed):
     def coord(self, at: Names, p: str) -> str:
         raise NotImplementedError("a progression has many coordinates at a position")
 
-    def terms(self, at: Names, p: str, key: str | None) -> tuple[str, str, str]:
-        """Begin, end and step of the terms of `p`, from the first one at or after `key`."""
-        start, end, step = (f"{at(part)}[{p}]" for part in ("start", "end", "step"))
-        return (f"term({start}, {step}, {key})" if key else start), f"{end} + 1", step
+    def terms(self, at: Names, p: str) -> tuple[str, str, str]:
+        """First and last term of `p`, and its stride."""
+        return f"{at('start')}[{p}]", f"{at('end')}[{p}]", f"{at('step')}[{p}]"
 
     def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
         for p in range(int(data["pos"][q]), int(data["pos"][q + 1])):

@@ -45,6 +45,9 @@ CPU = {
     "connection types, all terms": fused(RELAX, "u", "v", "l")
     .split("p", "b", "q", 16)
     .parallelize("b", "threads", "atomic"),
+    "connection types, progressions in threes": fused(FIRST.unroll("t", 3), "u", "v", "l")
+    .split("p", "b", "q", 16)
+    .parallelize("b", "threads", "atomic"),
     "progressions": fused(RELAX, "u", "v", "l", "c", "t")
     .split("p", "b", "q", 16)
     .parallelize("b", "threads", "atomic"),
@@ -55,6 +58,10 @@ CUDA = {
     .parallelize("b", "block", "atomic")
     .parallelize("e", "thread", "atomic"),
     "connection type a thread": fused(FIRST, "u", "v", "l")
+    .split("p", "b", "q", 256)
+    .parallelize("b", "block", "atomic")
+    .parallelize("q", "thread", "atomic"),
+    "connection type a thread, progressions in pairs": fused(FIRST.unroll("t", 2), "u", "v", "l")
     .split("p", "b", "q", 256)
     .parallelize("b", "block", "atomic")
     .parallelize("q", "thread", "atomic"),

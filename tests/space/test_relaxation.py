@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import NEVER, connections_store
-from headway.kernels.space import Tensor, interpret, kernel, schedule
+from headway.kernels.space import Compressed, Dense, Format, Progression, Tensor, interpret, kernel, schedule
 from headway.kernels.space.interpreter import _entries
 from relaxation import CPU, RELAX, WINDOWED, WINDOWED_CPU, WINDOWS, of_cluster_ap
 
@@ -71,6 +71,22 @@ def test_bounds_that_are_no_ticks() -> None:
     for begin, end in ((2, 5), (2.5, 5.5), (2, 5.5), (1.5, 2)):
         operands = {"A": stored, "t0": begin, "t1": end}
         assert np.array_equal(kernel(made)(**operands), interpret(made.statement, np.zeros(1), **operands))
+
+
+def test_progressions_begin_in_order() -> None:
+    """One that begins late is the end of the search for a first term, but a cluster may begin before the one before."""
+    clusters = {"pos": np.array([0, 2]), "crd": np.array([0, 1], np.uint32)}
+    one = np.ones(3, np.int32)
+
+    def tensor(*start: int) -> Tensor:
+        begin = np.array(start, np.int32)
+        terms = {"pos": np.array([0, 2, 3]), "start": begin, "end": begin, "step": one}
+        levels = Format((Dense(), Compressed(), Progression()), (0, 1, 2))
+        return Tensor(levels, (1, 2, 99), ({"n": 1}, clusters, terms), None)
+
+    tensor(5, 5, 0)
+    with pytest.raises(ValueError, match="the progression at position 1 begins before the one at 0; sort them"):
+        tensor(5, 4, 9)
 
 
 def test_times_are_whole_numbers() -> None:

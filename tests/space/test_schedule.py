@@ -76,7 +76,8 @@ REFUSED = {
     "unroll of i: it runs on threads already; parallelize last": lambda: SPMV.parallelize("i", "threads").unroll(
         "i", 4
     ),
-    "unroll of t: first takes its iterations in order": lambda: FIRST.first("c", "t").unroll("t", 2),
+    "unroll of c: first takes its iterations in order": lambda: FIRST.first("c", "t").unroll("c", 2),
+    "unroll of t: first takes its iterations in order": lambda: FIRST.first("c", "t").unroll("t"),
     "unroll of b: 65 copies are too many (at most 64, of all loops together)": lambda: SPMV.split(
         "i", "a", "b", 65
     ).unroll("b"),
