@@ -12,7 +12,7 @@ WIDTH = 1 if SIMULATED else 32
 ALL = 0xFFFFFFFF
 
 if not SIMULATED:
-    from numba.cuda.core import config
+    from numba.cuda.core import config  # pyright: ignore[reportMissingImports]
 
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a query alone is a small grid
 
