@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from ..storage.errors import HeadwayError
 
+if TYPE_CHECKING:
+    from ..cluster.dask import Workers
+
 PROFILES = files("headway.conf")
+ADDRESS = re.compile(r"(tcp|tls|ucx)://[^\s/]+:\d+")
 
 
 class Section(BaseModel):
@@ -28,6 +34,7 @@ class BuildSettings(Section):
     days: Annotated[int, Field(ge=1, le=366)] = 2
     cluster_minutes: Annotated[int, Field(ge=1, le=1440)] = 60
     subtrips: Literal["none", "sqrt-trip", "sqrt-mean"] = "none"
+    frames: Literal["auto", "pandas", "cudf"] = "auto"
 
 
 class WalkSettings(Section):
@@ -45,6 +52,29 @@ class GpuSettings(Section):
     memory_gib: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
 
 
+def _kind(value: Any) -> str:
+    if value not in ("threads", "processes", "cuda") and not ADDRESS.fullmatch(str(value)):
+        raise ValueError(f"{value!r} is none of threads, processes, cuda, or an address such as tcp://host:8786")
+    return value
+
+
+class WorkerSettings(Section):
+    """What runs the tasks of a build."""
+
+    kind: Annotated[str, BeforeValidator(_kind)] = "threads"
+    count: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    memory_gib: Annotated[float, Field(ge=1, allow_inf_nan=False)] | Literal["auto"] = "auto"
+    scratch: str = "auto"
+
+    @model_validator(mode="after")
+    def _only_local(self) -> WorkerSettings:
+        if self.kind not in ("processes", "cuda"):
+            for key in ("count", "memory_gib", "scratch"):
+                if getattr(self, key) != "auto":
+                    raise ValueError(f"{key} is for local workers, kind processes or cuda; {self.kind} takes auto")
+        return self
+
+
 class Settings(Section):
     """Everything that a profile can say."""
 
@@ -52,6 +82,7 @@ class Settings(Section):
     build: BuildSettings = BuildSettings()
     walk: WalkSettings = WalkSettings()
     gpu: GpuSettings = GpuSettings()
+    workers: WorkerSettings = WorkerSettings()
 
     def thread_count(self) -> int:
         """Threads to use: as told, or one for each core that this process may run on."""
@@ -60,6 +91,19 @@ class Settings(Section):
     def gpu_memory(self) -> int | None:
         """Bytes of GPU memory to use; None: as the GPU's free memory allows."""
         return None if self.gpu.memory_gib == "auto" else int(self.gpu.memory_gib * 2**30)
+
+    def open_workers(self) -> AbstractContextManager[Workers]:
+        """The workers of a build. Raises `HeadwayError` where they can't be had."""
+        from ..cluster.dask import workers
+
+        told = self.workers
+        return workers(
+            told.kind,
+            None if told.count == "auto" else told.count,
+            None if told.memory_gib == "auto" else int(told.memory_gib * 2**30),
+            None if told.scratch == "auto" else os.path.expanduser(told.scratch),  # noqa: PTH111
+            self.thread_count(),
+        )
 
 
 def load_settings(profile: str, overrides: Sequence[str] = (), options: dict[str, Any] | None = None) -> Settings:
@@ -93,7 +137,8 @@ def load_settings(profile: str, overrides: Sequence[str] = (), options: dict[str
             where for key, where in origins.items() if all(a == b for a, b in zip(key.split("."), parts, strict=False))
         ]
         where = near[-1] if near else f"{origin}: {'.'.join(parts)}"
-        raise HeadwayError(f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}; see headway config show") from None
+        cause = first["msg"].removeprefix("Value error, ")
+        raise HeadwayError(f"{where}: {cause[0].lower()}{cause[1:]}; see headway config show") from None
 
 
 def _profile(profile: str) -> tuple[dict[str, Any], str]:
