@@ -119,6 +119,7 @@ def _local(
         "memory_limit": memory or MEMORY_LIMIT // count,
         "local_directory": scratch,
         "dashboard_address": None,
+        "scheduler_kwargs": {"dashboard_address": ":0"},  # its HTTP server, on a port that no other one has
         "silence_logs": logging.CRITICAL,  # whatever ends the work is raised, in a line
     }
     made: type[LocalCluster] = LocalCluster

@@ -130,6 +130,13 @@ def test_processes(processes) -> None:
     assert caught.value.path == Path("feed.zip")
 
 
+def test_two_at_a_time_on_one_machine(processes, recwarn: pytest.WarningsRecorder) -> None:
+    """Ports and folders of one are not those of the other, and nothing is said of it."""
+    with workers("processes", 1, None, None, 1) as other:
+        assert set(other.on_each(os.getpid)).isdisjoint(processes.on_each(os.getpid))
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 def test_killed_worker_is_replaced(tmp_path: Path, processes) -> None:
     """What it was at runs again, on another."""
     before = processes.on_each(os.getpid)
