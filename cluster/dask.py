@@ -176,11 +176,17 @@ def installed() -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No log lines of Dask from this process."""
+    """No log lines of Dask from this process, nor those of asyncio on what Ctrl-C leaves undone."""
     from distributed.utils import silence_logging_cmgr
 
-    with silence_logging_cmgr(logging.CRITICAL):
-        yield
+    asyncio = logging.getLogger("asyncio")
+    level = asyncio.level
+    asyncio.setLevel(logging.CRITICAL)
+    try:
+        with silence_logging_cmgr(logging.CRITICAL):
+            yield
+    finally:
+        asyncio.setLevel(level)
 
 
 @contextmanager
