@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Found:
-    """A CUDA device by `name`, or the `trouble` that keeps this process from using one."""
+    """The `name` of the first of `count` CUDA devices, or the `trouble` that keeps this process from using one."""
 
     name: str = ""
     trouble: str = ""
+    count: int = 1
 
 
 def cuda_device() -> Found:
@@ -36,4 +37,4 @@ def cuda_device() -> Found:
         return Found(trouble="the NVIDIA driver does not open the GPU")
     if importlib.util.find_spec("numba_cuda") is None:
         return Found(trouble="numba-cuda is not installed: pip install headway[gpu]")
-    return Found(name.value.decode(errors="replace"))
+    return Found(name.value.decode(errors="replace"), count=count.value)

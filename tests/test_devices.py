@@ -79,11 +79,11 @@ def test_algorithms_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver())
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(count=3))
     monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)
     assert cuda_device().trouble == "numba-cuda is not installed: pip install headway[gpu]"
     monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: object())
-    assert cuda_device() == devices.Found("Some GPU")
+    assert cuda_device() == devices.Found("Some GPU", count=3)
 
 
 def test_a_cpu_imports_no_cuda_package() -> None:

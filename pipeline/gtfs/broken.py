@@ -16,6 +16,9 @@ class FeedError(HeadwayError):
         super().__init__(message)
         self.path = path
 
+    def __reduce__(self) -> tuple:
+        return FeedError, (str(self), self.path)  # on its way from one process to another
+
 
 @contextmanager
 def of_feed(path: Path) -> Iterator[None]:

@@ -153,7 +153,7 @@ class Run:
             "broken feeds": self.planned.plan.on_broken_feed,
             "prefixed": prefixed(self.planned),
             "date": str(day),
-            "build": settings.build.model_dump(),
+            "build": settings.build.model_dump(exclude={"frames"}),
             "walk": settings.walk.model_dump(),
             "format": [bundle.LAYOUT, stores.VERSION, version("headway")],
         }

@@ -1,0 +1,214 @@
+"""Where Dask tasks run: threads of this process, processes of this machine, a process per GPU, workers elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import dask.config
+from dask.base import compute, persist
+from dask.threaded import get
+
+from ..storage.errors import HeadwayError
+from .devices import cuda_device
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+    from distributed import Client, LocalCluster
+
+T = TypeVar("T")
+CONNECT_S, START_S = 5, 60
+"""Seconds that a scheduler may take to answer, and the first worker to start."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What runs tasks; `count` of them at once. Without a client, threads of this process."""
+
+    count: int
+    client: Client | None = None
+
+    def compute(self, graph: Sequence[Delayed]) -> list[Any]:
+        """The results of `delayed` tasks, in order.
+
+        A task whose worker dies runs again on another, three times at most. Raises what a task raises (any one of
+        them where several do), and `HeadwayError` when workers keep dying or can't be reached any more.
+        """
+        if self.client is None:
+            return list(compute(*graph, scheduler=get, num_workers=self.count))
+        with _told():
+            return self.client.gather(self.client.compute(list(graph)))  # type: ignore[return-value]
+
+    def persist(self, graph: Sequence[Delayed]) -> list[Delayed]:
+        """The same tasks with their results kept where they were computed, for as long as the caller keeps them.
+
+        In threads they are computed before this returns, on workers afterwards. Raises as `compute` does.
+        """
+        if self.client is None:
+            return list(persist(*graph, scheduler=get, num_workers=self.count))
+        with _told():
+            return self.client.persist(list(graph))  # type: ignore[return-value]
+
+    def on_each(self, function: Callable[[], T]) -> list[T]:
+        """What a function answers once on each worker; once here for threads. Raises as `compute` does."""
+        if self.client is None:
+            return [function()]
+        with _told():
+            return list(self.client.run(function).values())  # type: ignore[union-attr]
+
+
+@contextmanager
+def workers(kind: str, count: int | None, memory: int | None, scratch: str | None, threads: int) -> Iterator[Workers]:
+    """Workers of a kind: "threads", "processes", "cuda", or the address of a Dask scheduler.
+
+    threads: of kind "threads", and as many "processes" where `count` is None; "cuda" has one a GPU then. memory: bytes
+    of a local worker, above which results spill to `scratch`; None: equal shares of the machine, its temporary folder.
+    Raises `HeadwayError` where they can't be had.
+    """
+    if kind == "threads":
+        yield Workers(threads)
+        return
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        if "://" in kind:
+            client = stack.enter_context(_connected(kind))
+        else:
+            cluster = stack.enter_context(_local(kind, count, memory, scratch, threads))
+            client = stack.enter_context(_client(cluster))
+        yield Workers(sum(client.nthreads().values()), client)  # type: ignore[union-attr]
+
+
+@contextmanager
+def _local(
+    kind: str, count: int | None, memory: int | None, scratch: str | None, threads: int
+) -> Iterator[LocalCluster]:
+    """A scheduler and workers on this machine that end with the context."""
+    if kind == "cuda":
+        found = cuda_device()
+        if not found.name:
+            raise HeadwayError(f"workers.kind cuda: {found.trouble}; choose threads or processes")
+        if importlib.util.find_spec("dask_cuda") is None:
+            raise HeadwayError("workers.kind cuda: dask-cuda is not installed: pip install headway[gpu]")
+        if count is not None and count > found.count:
+            raise HeadwayError(f"workers.count {count}: there are {found.count} GPUs; give as many at most, or auto")
+        count = count or found.count
+    count = count or threads
+    scratch = scratch or tempfile.gettempdir()
+    if not os.access(scratch, os.W_OK | os.X_OK):
+        raise HeadwayError(f"workers.scratch {scratch}: no folder that can be written to; make it, or choose another")
+    from distributed import LocalCluster
+    from distributed.system import MEMORY_LIMIT
+
+    settings: dict[str, Any] = {
+        # A worker that is full pauses until it has spilled; where all of them wait, none will ever go on.
+        "distributed.scheduler.no-workers-timeout": START_S,
+        "distributed.nanny.environ": {"CUDF_SPILL": "on"} if kind == "cuda" else {},
+        "distributed.worker.profile.enabled": False,
+    }
+    options: dict[str, Any] = {
+        "n_workers": count,
+        "threads_per_worker": 1,
+        "memory_limit": memory or MEMORY_LIMIT // count,
+        "local_directory": scratch,
+        "dashboard_address": None,
+        "scheduler_kwargs": {"dashboard_address": ":0"},  # its HTTP server, on a port that no other one has
+        "silence_logs": logging.CRITICAL,  # whatever ends the work is raised, in a line
+    }
+    made: type[LocalCluster] = LocalCluster
+    if kind == "cuda":
+        from dask_cuda import LocalCUDACluster
+
+        made, options["rmm_async"] = LocalCUDACluster, True
+    with dask.config.set(settings):
+        try:
+            cluster = made(**options)
+        except (RuntimeError, TimeoutError) as error:
+            raise HeadwayError(f"workers.kind {kind}: workers do not start ({error}); see workers.memory_gib") from None
+        with cluster:
+            yield cluster
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Client]:
+    """The client of a scheduler elsewhere whose workers have what this process has."""
+    import distributed
+
+    try:
+        client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError):
+        raise HeadwayError(f"workers.kind {address}: no Dask scheduler answers there; see docs/cluster.md") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=START_S)
+        except TimeoutError:
+            raise HeadwayError(f"workers.kind {address}: no worker came in {START_S} s; see docs/cluster.md") from None
+        here = installed()
+        try:
+            there = client.run(installed)
+        except ImportError:
+            raise HeadwayError(f"workers.kind {address}: a worker has no headway; install {here} there") from None
+        for worker, what in there.items():  # type: ignore[union-attr]
+            if what != here:
+                raise HeadwayError(f"workers.kind {address}: {worker} has {what}, this is {here}; install the same")
+        yield client
+
+
+@contextmanager
+def _client(cluster: LocalCluster) -> Iterator[Client]:
+    from distributed import Client
+
+    with Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def installed() -> str:
+    """What must be the same wherever tasks run."""
+    return f"headway {version('headway')} on Python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No log lines of Dask from this process, nor those of asyncio on what Ctrl-C leaves undone."""
+    from distributed.utils import silence_logging_cmgr
+
+    asyncio = logging.getLogger("asyncio")
+    level = asyncio.level
+    asyncio.setLevel(logging.CRITICAL)
+    try:
+        with silence_logging_cmgr(logging.CRITICAL):
+            yield
+    finally:
+        asyncio.setLevel(level)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Lost workers and schedulers as lines for a user."""
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import NoValidWorkerError, NoWorkerError
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise HeadwayError(
+            f"workers: {error.allowed_failures + 1} workers died one after another in the same task, as they do out of "
+            "memory; give them more (workers.memory_gib), or fewer of them more each (workers.count)"
+        ) from None
+    except (NoWorkerError, NoValidWorkerError):
+        raise HeadwayError(
+            "workers: for a minute none could go on: their memory is full, or they ended; give them more "
+            "(workers.memory_gib), or start them again, and run this again"
+        ) from None
+    except (CancelledError, CommClosedError, ConnectionError):
+        raise HeadwayError("workers: the Dask scheduler is lost; start it again, and run this again") from None
