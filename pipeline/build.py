@@ -11,8 +11,8 @@ from pathlib import Path
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .connections_file import read_connections
-from .graph import build_store, expand
-from .gtfs import Walking, read_timetable
+from .graph import build_raw, build_store
+from .gtfs import Walking, read_network
 from .gtfs.report import Report
 from .settings import Settings
 
@@ -28,14 +28,13 @@ def build_feeds(
     """
     walk = settings.walk
     walking = Walking(walk.radius_m, walk.speed_mps, walk.detour) if walk.mode == "default" else None
-    threads = settings.thread_count()
-    timetable, feed_facts = read_timetable(feeds, day, settings.build.days, walking, threads, report, prefixed)
-    raw = expand(timetable, settings.build.subtrips, threads, report)
-    if not len(raw.departure):
+    with settings.open_workers() as crew:
+        network, feed_facts = read_network(feeds, day, settings.build.days, walking, crew, report, prefixed)
+        store = build_store(network, settings.build.subtrips, settings.build.cluster_minutes, crew, report)
+    if store is None:
         spans = "; ".join(f"{fact.name} is active from {fact.first_date} to {fact.last_date}" for fact in feed_facts)
         names = ", ".join(str(path) for path in feeds)
         raise HeadwayError(f"{names}: no departure in {settings.build.days} days from {day}; {spans}; choose --date")
-    store = build_store(timetable, raw, settings.build.cluster_minutes, threads, report)
     build = {
         "date": str(day),
         "days": settings.build.days,
@@ -54,7 +53,8 @@ def build_connections(path: Path, settings: Settings, report: Report) -> Store:
         with path.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     minutes = settings.build.cluster_minutes
-    store = build_store(timetable, raw, minutes, settings.thread_count(), report)
+    with settings.open_workers() as crew:
+        store = build_raw(raw, timetable, minutes, crew, report)
     build = {"cluster minutes": minutes, "subtrips": "none", "walk": "none"}
     source = {"name": path.name, "sha256": sha256}
     command = f"headway build --connections {path.name} -o STORE --cluster-minutes {minutes}"
