@@ -29,8 +29,8 @@ from .trips import FREQUENCIES, TRIPS, clean_frequencies, distinct_trips, second
 class Feed:
     """What one feed contributes to a network.
 
-    `parts` give (`TripPart`, `Found`), and `found` are the latter, whose trips are rows of `trip_ids`. `first` and `last`
-    are the feed's first and last active date.
+    `parts` give (`TripPart`, `Found`), and `found` are the latter, whose trips are rows of `trip_ids`. `first` and
+    `last` are the feed's first and last active date.
     """
 
     name: str
