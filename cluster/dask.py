@@ -108,8 +108,7 @@ def _local(
     from distributed.system import MEMORY_LIMIT
 
     settings: dict[str, Any] = {
-        # A worker above its memory spills and is ended in the end; one that only paused would wait for ever.
-        "distributed.worker.memory.pause": False,
+        # A worker that is full pauses until it has spilled; where all of them wait, none will ever go on.
         "distributed.scheduler.no-workers-timeout": START_S,
         "distributed.nanny.environ": {"CUDF_SPILL": "on"} if kind == "cuda" else {},
         "distributed.worker.profile.enabled": False,
@@ -200,6 +199,9 @@ def _told() -> Iterator[None]:
             "memory; give them more (workers.memory_gib), or fewer of them more each (workers.count)"
         ) from None
     except (NoWorkerError, NoValidWorkerError):
-        raise HeadwayError("workers: none is left; see why they ended, start them again, and run this again") from None
+        raise HeadwayError(
+            "workers: for a minute none could go on: their memory is full, or they ended; give them more "
+            "(workers.memory_gib), or start them again, and run this again"
+        ) from None
     except (CancelledError, CommClosedError, ConnectionError):
         raise HeadwayError("workers: the Dask scheduler is lost; start it again, and run this again") from None

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 from ..storage.errors import HeadwayError
 from . import show
+from .profile_text import profile_text
 from .progress import Counter, Steps, Timeline
 from .settings import Settings, load_settings
 
@@ -374,10 +374,10 @@ def nightly(
     return run_nightly(plan, quiet)
 
 
-@config.command("show", epilog="Example: headway config show --set walk.radius_m=400")
+@config.command("show", epilog="Example: headway config show --profile gpu-node > mine.yaml")
 def config_show(profile: Profile = "laptop", overrides: Overrides = []) -> None:  # noqa: B006
-    """Print the settings that a profile and overrides come to."""
-    print(yaml.safe_dump(load_settings(profile, overrides).model_dump(), sort_keys=False), end="")
+    """Print all settings that a profile and overrides come to: a profile to save as .yaml, change and use."""
+    print(profile_text(profile, overrides), end="")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -106,49 +107,70 @@ class Settings(Section):
         )
 
 
+@dataclass(frozen=True)
+class Told:
+    """Settings, and who said what: the text of the profile, and `--set` or an option by dotted key."""
+
+    settings: Settings
+    text: str
+    origins: dict[str, str]
+
+
 def load_settings(profile: str, overrides: Sequence[str] = (), options: dict[str, Any] | None = None) -> Settings:
     """A profile (a name of `conf/` or a path), then `key=value` overrides, then options that are not None.
 
     Keys are dotted, `walk.radius_m`. Raises `HeadwayError` naming the key and where it was set.
     """
-    found, origin = _profile(profile)
+    return told_settings(profile, overrides, options).settings
+
+
+def told_settings(profile: str, overrides: Sequence[str] = (), options: dict[str, Any] | None = None) -> Told:
+    """As `load_settings`, with who said what."""
+    text, found = _profile(profile)
     origins: dict[str, str] = {}
-    for text in overrides:
-        key, equals, value = text.partition("=")
+    for override in overrides:
+        key, equals, value = override.partition("=")
         if not equals:
-            raise HeadwayError(f"--set {text}: write key=value, for example --set walk.radius_m=400")
+            raise HeadwayError(f"--set {override}: write key=value, for example --set walk.radius_m=400")
         try:
-            _put(found, key.strip(), yaml.safe_load(value), f"--set {text}")
+            _put(found, key.strip(), yaml.safe_load(value), f"--set {override}")
         except (yaml.YAMLError, ValueError) as error:
             cause = " ".join(str(error).split())
-            raise HeadwayError(f"--set {text}: not a readable value ({cause}); see headway config show") from None
-        origins[key.strip()] = f"--set {text}"
+            raise HeadwayError(f"--set {override}: not a readable value ({cause}); see headway config show") from None
+        origins[key.strip()] = f"--set {override}"
     for key, (flag, value) in (options or {}).items():
         if value is not None:
             _put(found, key, value, flag)
             origins[key] = f"{flag} {value}"
     try:
-        return Settings.model_validate(found)
+        return Told(Settings.model_validate(found), text, origins)
     except ValidationError as error:
-        first = error.errors()[0]
-        parts = [str(part) for part in first["loc"]]
-        # The error may lie above what was set (a section that there is not) or below (a number for a section).
-        near = [
-            where for key, where in origins.items() if all(a == b for a, b in zip(key.split("."), parts, strict=False))
-        ]
-        where = near[-1] if near else f"{origin}: {'.'.join(parts)}"
-        cause = first["msg"].removeprefix("Value error, ")
-        raise HeadwayError(f"{where}: {cause[0].lower()}{cause[1:]}; see headway config show") from None
+        raise HeadwayError(f"{_cause(error, origins, profile)}; see headway config show") from None
 
 
-def _profile(profile: str) -> tuple[dict[str, Any], str]:
+def _cause(error: ValidationError, origins: dict[str, str], profile: str) -> str:
+    """The first thing wrong, after who said it."""
+    first = error.errors()[0]
+    parts = [str(part) for part in first["loc"]]
+    # The error may lie above what was set (a section that there is not) or below (a number for a section).
+    near = [where for key, where in origins.items() if all(a == b for a, b in zip(key.split("."), parts, strict=False))]
+    where = near[-1] if near else f"{profile}: {'.'.join(parts)}"
+    if first["type"] == "extra_forbidden":
+        section = Settings.model_fields[parts[0]].annotation if len(parts) > 1 else Settings
+        return f"{where}: no such key; there are {', '.join(section.model_fields)}"  # type: ignore[union-attr]
+    cause = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {cause[0].lower()}{cause[1:]}"
+
+
+def _profile(profile: str) -> tuple[str, dict[str, Any]]:
     place = Path(profile) if profile.endswith((".yaml", ".yml")) else PROFILES / f"{profile}.yaml"
     if not place.is_file():
         names = ", ".join(
             sorted(file.name.removesuffix(".yaml") for file in PROFILES.iterdir() if file.name.endswith(".yaml"))
         )
         raise HeadwayError(f"--profile {profile}: no such profile; there are {names}, or give a .yaml file")
-    return read_yaml(place.read_bytes, profile, "headway config show"), profile
+    found = read_yaml(place.read_bytes, profile, "headway config show")
+    return place.read_text("utf-8"), found
 
 
 def read_yaml(read: Callable[[], bytes], name: str, example: str) -> dict[str, Any]:

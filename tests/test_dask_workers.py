@@ -154,12 +154,12 @@ def test_workers_that_keep_dying(tmp_path: Path, processes, capfd: pytest.Captur
 
 
 def test_more_than_memory_holds(tmp_path: Path) -> None:
-    """2 GiB of results at once on two workers of 700 MiB: they lie in the folder given, until the end."""
+    """1.5 GiB of results at once on two workers of 700 MiB: they lie in the folder given, until the end."""
     with workers("processes", 2, 700 * MIB, str(tmp_path), 1) as found:
         before = found.on_each(os.getpid)
-        kept = found.persist(tasks(numbers, list(range(64))))
-        assert found.compute([delayed(first)(part) for part in kept]) == list(range(64))
-        assert len(list(tmp_path.rglob("storage/*"))) >= 30
+        kept = found.persist(tasks(numbers, list(range(48))))
+        assert found.compute([delayed(first)(part) for part in kept]) == list(range(48))
+        assert len(list(tmp_path.rglob("storage/*"))) >= 20
         assert found.on_each(os.getpid) == before
         del kept
     assert list(tmp_path.rglob("storage/*")) == []
@@ -173,6 +173,21 @@ def test_task_larger_than_memory(capfd: pytest.CaptureFixture) -> None:
             found.compute([delayed(hold)(600)])
         assert time.monotonic() - began < 60
     assert capfd.readouterr() == ("", "")
+
+
+def test_workers_that_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers whose memory stays full pause; nothing waits for ever."""
+    monkeypatch.setattr(cluster, "START_S", 5)
+    full = r"none could go on: their memory is full, .*workers.memory_gib"
+    with workers("processes", 2, 500 * MIB, None, 1) as found, pytest.raises(HeadwayError, match=full):
+        found.compute(tasks(fill, [430 * MIB] * 6))
+
+
+def fill(memory: int) -> None:
+    """Let this process have so much, for good."""
+    used = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    sys.held = getattr(sys, "held", np.ones(max(memory - used, 0) // 8))  # type: ignore[attr-defined]
+    time.sleep(1)
 
 
 def hold(mebibytes: int) -> int:
