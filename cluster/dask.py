@@ -175,10 +175,11 @@ def installed() -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No log lines of Dask from this process."""
+    """No log lines of Dask from this process, and no warnings of data inside tasks: so it can be sent anew."""
     from distributed.utils import silence_logging_cmgr
 
-    with silence_logging_cmgr(logging.CRITICAL):
+    quiet = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"})
+    with silence_logging_cmgr(logging.CRITICAL), quiet:
         yield
 
 
