@@ -11,6 +11,7 @@ from pathlib import Path
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .connections_file import read_connections
+from .gather import New, in_memory
 from .graph import build_raw, build_store
 from .gtfs import Walking, read_network
 from .gtfs.report import Report
@@ -18,11 +19,17 @@ from .settings import Settings
 
 
 def build_feeds(
-    feeds: Sequence[Path], day: date, settings: Settings, report: Report, prefixed: bool | None = None
+    feeds: Sequence[Path],
+    day: date,
+    settings: Settings,
+    report: Report,
+    prefixed: bool | None = None,
+    new: New = in_memory,
 ) -> Store:
     """A store of GTFS feeds that covers `settings.build.days` days from `day`.
 
-    Ids get a prefix `feedname:` where there are several feeds, or as `prefixed` says. Raises `FeedError`, a
+    Ids get a prefix `feedname:` where there are several feeds, or as `prefixed` says. `new` makes the arrays, for
+    example `bundle.Draft.array`. Raises `FeedError`, a
     `HeadwayError`, for a feed that can't be read or has no service on `day` and for the first drop of a strict
     report; `HeadwayError` for a store that would hold no departure.
     """
@@ -30,7 +37,7 @@ def build_feeds(
     walking = Walking(walk.radius_m, walk.speed_mps, walk.detour) if walk.mode == "default" else None
     with settings.open_workers() as crew:
         network, feed_facts = read_network(feeds, day, settings.build.days, walking, crew, report, prefixed)
-        store = build_store(network, settings.build.subtrips, settings.build.cluster_minutes, crew, report)
+        store = build_store(network, settings.build.subtrips, settings.build.cluster_minutes, crew, report, new)
     if store is None:
         spans = "; ".join(f"{fact.name} is active from {fact.first_date} to {fact.last_date}" for fact in feed_facts)
         names = ", ".join(str(path) for path in feeds)
@@ -46,15 +53,16 @@ def build_feeds(
     return _with_facts(store, [asdict(fact) for fact in feed_facts], build, report, _command(feeds, day, settings))
 
 
-def build_connections(path: Path, settings: Settings, report: Report) -> Store:
-    """A store of the paper's input; no walking and no sub-trips. Raises `HeadwayError` for a bad file."""
+def build_connections(path: Path, settings: Settings, report: Report, new: New = in_memory) -> Store:
+    """A store of the paper's input; no walking and no sub-trips. `new` makes the arrays. Raises `HeadwayError` for a
+    bad file."""
     with report.step("read connections"):
         raw, timetable = read_connections(path)
         with path.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     minutes = settings.build.cluster_minutes
     with settings.open_workers() as crew:
-        store = build_raw(raw, timetable, minutes, crew, report)
+        store = build_raw(raw, timetable, minutes, crew, report, new)
     build = {"cluster minutes": minutes, "subtrips": "none", "walk": "none"}
     source = {"name": path.name, "sha256": sha256}
     command = f"headway build --connections {path.name} -o STORE --cluster-minutes {minutes}"

@@ -74,7 +74,14 @@ def build_store(
     return _assembled(timetable, expanded, spans, cuts, cluster_minutes, components, crew, report, new)
 
 
-def build_raw(raw: RawConnections, timetable: Timetable, cluster_minutes: int, crew: Workers, report: Report) -> Store:
+def build_raw(
+    raw: RawConnections,
+    timetable: Timetable,
+    cluster_minutes: int,
+    crew: Workers,
+    report: Report,
+    new: New = in_memory,
+) -> Store:
     """The store of connections between the vertices of a timetable without trips; there is one at least."""
     parts = [slice(first, first + CONNECTIONS_A_PART) for first in range(0, len(raw.tail), CONNECTIONS_A_PART)]
     with report.step("order vertices"):
@@ -89,7 +96,7 @@ def build_raw(raw: RawConnections, timetable: Timetable, cluster_minutes: int, c
         columns = (raw.tail, raw.head, raw.departure, raw.duration)
         expanded = crew.persist([ranged(*(column[part] for column in columns), numbers, cuts) for part in parts])
         spans = crew.compute([delayed(_span)(part) for part in expanded])
-    return _assembled(timetable, expanded, spans, cuts, cluster_minutes, components, crew, report, in_memory)
+    return _assembled(timetable, expanded, spans, cuts, cluster_minutes, components, crew, report, new)
 
 
 def clusters_of(latest: int, cluster_minutes: int) -> int:
