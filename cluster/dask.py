@@ -119,6 +119,7 @@ def _local(
         "memory_limit": memory or MEMORY_LIMIT // count,
         "local_directory": scratch,
         "dashboard_address": None,
+        "scheduler_kwargs": {"dashboard_address": ":0"},  # its HTTP server, on a port that no other one has
         "silence_logs": logging.CRITICAL,  # whatever ends the work is raised, in a line
     }
     made: type[LocalCluster] = LocalCluster
@@ -175,12 +176,19 @@ def installed() -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No log lines of Dask from this process, and no warnings of data inside tasks: so it can be sent anew."""
+    """No log lines of Dask from this process, nor those of asyncio on what Ctrl-C leaves undone, and no warning of
+    large tasks: data in them can be sent again when a worker dies."""
     from distributed.utils import silence_logging_cmgr
 
-    quiet = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"})
-    with silence_logging_cmgr(logging.CRITICAL), quiet:
-        yield
+    asyncio = logging.getLogger("asyncio")
+    level = asyncio.level
+    asyncio.setLevel(logging.CRITICAL)
+    try:
+        large = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"})
+        with silence_logging_cmgr(logging.CRITICAL), large:
+            yield
+    finally:
+        asyncio.setLevel(level)
 
 
 @contextmanager

@@ -130,6 +130,13 @@ def test_processes(processes) -> None:
     assert caught.value.path == Path("feed.zip")
 
 
+def test_two_at_a_time_on_one_machine(processes, recwarn: pytest.WarningsRecorder) -> None:
+    """Ports and folders of one are not those of the other, and nothing is said of it."""
+    with workers("processes", 1, None, None, 1) as other:
+        assert set(other.on_each(os.getpid)).isdisjoint(processes.on_each(os.getpid))
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 def test_killed_worker_is_replaced(tmp_path: Path, processes) -> None:
     """What it was at runs again, on another."""
     before = processes.on_each(os.getpid)
@@ -194,6 +201,31 @@ def hold(mebibytes: int) -> int:
     data = np.ones(mebibytes * MIB // 8)
     time.sleep(5)
     return len(data)
+
+
+def test_ctrl_c() -> None:
+    """It reaches a terminal's whole process group; no worker is left, and nothing is said."""
+    code = """
+import os, time
+from dask.delayed import delayed
+from headway.cluster.dask import workers
+if __name__ == "__main__":
+    try:
+        with workers("processes", 2, None, None, 1) as found:
+            print(*found.on_each(os.getpid), flush=True)
+            found.compute([delayed(time.sleep, pure=False)(60) for _ in range(4)])
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    words = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen([sys.executable, "-c", code], **words) as process:
+        assert process.stdout is not None
+        pids = process.stdout.readline().split()
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.communicate(timeout=60) == ("interrupted\n", "")
+    assert len(pids) == 2
+    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
 
 
 def test_scratch_that_is_no_folder(tmp_path: Path) -> None:

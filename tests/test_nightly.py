@@ -140,10 +140,10 @@ def test_built_again(place: Place) -> None:
 
 
 def test_what_changes_nothing(place: Place) -> None:
-    """Threads, how many are kept, the plan's own text, a feed written again with the same content."""
+    """Threads, frames, how many are kept, the plan's own text, a feed written again with the same content."""
     before = place.night()["current"]["after"]
     (place.folder / "a.zip").write_bytes((place.folder / "a.zip").read_bytes())
-    place.plan(threads=1, keep=3, dates="2026-06-10")
+    place.plan(threads=1, keep=3, dates="2026-06-10", build={"frames": "pandas"})
     assert place.night()["status"] == "unchanged"
     assert place.current() == before
 
