@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from ..storage.timetable import Footpaths, Places
@@ -30,7 +30,12 @@ def order(footpaths: Footpaths, pairs: list[np.ndarray]) -> tuple[np.ndarray, in
     graph = coo_array((np.ones(2 * len(both), np.int8), ends), shape=(n, n)).tocsr()
     number = np.empty(n, np.uint32)
     number[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(n, dtype=np.uint32)
-    return number, int(connected_components(graph, directed=False, return_labels=False))
+    return number, components(graph)
+
+
+def components(graph: csr_array) -> int:
+    """How many connected components a symmetric graph has; a count is the same whichever library finds it."""
+    return int(connected_components(graph, directed=False, return_labels=False))
 
 
 def renumber(places: Places, walks: Footpaths, number: np.ndarray) -> tuple[Places, Footpaths]:

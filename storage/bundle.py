@@ -107,6 +107,7 @@ class Draft:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.bytes = 0
+        self.written = False
         self._made: dict[str, np.ndarray] = {}
 
     def array(self, name: str, size: int, kind: type) -> np.ndarray:
@@ -164,6 +165,7 @@ class Draft:
         head = {"bundle": LAYOUT, "kind": kind, "version": version, "meta": meta, "files": files}
         manifest = json.dumps(head, sort_keys=True, allow_nan=False, indent=1) + "\n"
         _write_part(self.folder / MANIFEST, b"", manifest.encode(), False, threading.Event())
+        self.written = True
 
 
 @contextlib.contextmanager
@@ -175,6 +177,8 @@ def draft(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Dra
         with replacing(Path(os.path.realpath(path)), lambda: check_output(path, overwrite), overwrite) as folder:
             made = Draft(folder)
             yield made
+            if not made.written:
+                raise RuntimeError(f"{path}: the draft was not written")
     except OSError as error:
         cause = error.strerror or str(error)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
