@@ -40,8 +40,10 @@ def assert_assembled(columns: Sequence[np.ndarray], first: int, last: int, verti
     """Types, clusters and profiles of connections whose tails are in [first, last), and both layouts of the words."""
     from headway.pipeline import device_graph
 
-    expected, _ = partition.assemble_part(*columns, first, last, vertices, width)
-    assert_same(device_graph.assemble_part(*columns, first, last, vertices, width)[0], expected)
+    expected, steps = partition.assemble_part(*columns, first, last, vertices, width)
+    found, seconds = device_graph.assemble_part(*columns, first, last, vertices, width)
+    assert_same(found, expected)
+    assert seconds.keys() == steps.keys()
     lists = expected.edge_leave, expected.leave, expected.lasts
     slots = int(expected.departure.max()) // partition.SLOT + 2 if len(expected.departure) else 1
     for wide in (False, True):
