@@ -1,5 +1,7 @@
 """One partition of a build on a GPU: the functions of `partition`, with the same bytes.
 
+They raise `HeadwayError` where the GPU fails.
+
 Array code is CuPy's, and NumPy's where kernels run in the CUDA simulator.
 """
 
@@ -12,6 +14,7 @@ import numpy as np
 
 from ..kernels import device_connections, device_cover, device_profiles, warp
 from . import partition
+from .gpu import troubles
 from .partition import SLOT, Assembled, Expanded, TripPart
 
 if warp.SIMULATED:
@@ -51,6 +54,10 @@ class Types(NamedTuple):
     run: Array
 
 
+_on_gpu = troubles("build on CPUs, with --set workers.kind=threads")  # as a decorator, entered anew in each call
+
+
+@_on_gpu
 def expand_part(trips: TripPart, piece: np.ndarray, horizon: int, first_run: int, cuts: np.ndarray) -> Expanded:
     """As `partition.expand_part`."""
     if not len(trips.vertex) or not len(trips.shift):
@@ -61,6 +68,7 @@ def expand_part(trips: TripPart, piece: np.ndarray, horizon: int, first_run: int
     return Expanded._make(to_host(begin, *columns))
 
 
+@_on_gpu
 def assemble_part(
     tail: np.ndarray,
     head: np.ndarray,
@@ -87,6 +95,7 @@ def assemble_part(
     return made, clock.seconds
 
 
+@_on_gpu
 def layout_part(
     edge_leave: np.ndarray, leave: np.ndarray, lasts: np.ndarray, slots: int, shift: int, wide: bool
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from headway.kernels import device_cover
+from headway.pipeline import device_graph
+from headway.storage.errors import HeadwayError
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from partition_checks import assert_assembled, assert_partitions, columns_of, connections, part_of
@@ -45,3 +47,20 @@ def test_more_departures_than_have_all_candidates() -> None:
     seconds = sorted({*range(0, 86400, 280), *range(60, 86400, 900), 77, 1234})
     assert len(seconds) > device_cover.ALL_CANDIDATES
     assert_assembled(columns_of([(0, 1, t, 60) for t in seconds], True), 0, 1, 2, 86400)
+
+
+def test_a_gpu_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a line, and the next partition may work again."""
+
+    class OutOfMemoryError(Exception):
+        __module__ = "cupy.cuda.memory"
+
+    def fail(*given: object) -> None:
+        raise OutOfMemoryError("Out of\nmemory")
+
+    columns = columns_of([(0, 1, 5, 5)], True)
+    with monkeypatch.context() as patch:
+        patch.setattr(device_graph, "sort_types", fail)
+        with pytest.raises(HeadwayError, match=r"^the GPU failed: Out of memory; build on CPUs"):
+            device_graph.assemble_part(*columns, 0, 1, 2, 3600)
+    assert_assembled(columns, 0, 1, 2, 3600)
