@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 
+from ..cluster.dask import Workers
+from ..cluster.devices import cuda_device
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .connections_file import read_connections
 from .gather import New, in_memory
-from .graph import build_raw, build_store
+from .graph import On, build_raw, build_store
 from .gtfs import Walking, read_network
 from .gtfs.report import Report
 from .settings import Settings
@@ -37,7 +40,8 @@ def build_feeds(
     walking = Walking(walk.radius_m, walk.speed_mps, walk.detour) if walk.mode == "default" else None
     with settings.open_workers() as crew:
         network, feed_facts = read_network(feeds, day, settings.build.days, walking, crew, report, prefixed)
-        store = build_store(network, settings.build.subtrips, settings.build.cluster_minutes, crew, report, new)
+        on = _on(crew, settings)
+        store = build_store(network, settings.build.subtrips, settings.build.cluster_minutes, on, report, new)
     if store is None:
         spans = "; ".join(f"{fact.name} is active from {fact.first_date} to {fact.last_date}" for fact in feed_facts)
         names = ", ".join(str(path) for path in feeds)
@@ -62,11 +66,20 @@ def build_connections(path: Path, settings: Settings, report: Report, new: New =
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     minutes = settings.build.cluster_minutes
     with settings.open_workers() as crew:
-        store = build_raw(raw, timetable, minutes, crew, report, new)
+        store = build_raw(raw, timetable, minutes, _on(crew, settings), report, new)
     build = {"cluster minutes": minutes, "subtrips": "none", "walk": "none"}
     source = {"name": path.name, "sha256": sha256}
     command = f"headway build --connections {path.name} -o STORE --cluster-minutes {minutes}"
     return _with_facts(store, [source], build, report, command)
+
+
+def _on(crew: Workers, settings: Settings) -> On:
+    """Partitions are for GPUs where each worker has one that works; threads and local processes use none."""
+    return On(crew, settings.workers.kind not in ("threads", "processes") and all(crew.on_each(_has_gpu)))
+
+
+def _has_gpu() -> bool:
+    return not cuda_device().trouble and importlib.util.find_spec("cupy") is not None
 
 
 def _with_facts(store: Store, sources: list[dict], build: dict, report: Report, command: str) -> Store:

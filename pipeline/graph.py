@@ -11,6 +11,7 @@ the end each part once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -54,8 +55,15 @@ class Span(NamedTuple):
     longest: int
 
 
+class On(NamedTuple):
+    """What runs the tasks, and whether each of them has a GPU for what a partition takes."""
+
+    crew: Workers
+    gpu: bool = False
+
+
 def build_store(
-    network: Network, subtrips: str, cluster_minutes: int, crew: Workers, report: Report, new: New = in_memory
+    network: Network, subtrips: str, cluster_minutes: int, on: On, report: Report, new: New = in_memory
 ) -> Store | None:
     """The store of a network, vertices renumbered for locality; None where nothing departs.
 
@@ -66,19 +74,19 @@ def build_store(
         number, components = vertex_order.order(network.footpaths, [fact.pairs for fact in network.facts])
         places, footpaths = vertex_order.renumber(network.places, network.footpaths, number)
     with report.step("connections"):
-        expanded, spans, cuts = expand(network, number, subtrips, crew)
+        expanded, spans, cuts = expand(network, number, subtrips, on)
         if not sum(int(span.begin[-1]) for span in spans):
             return None
-        trips = _trips(network, number, crew, new)
+        trips = _trips(network, number, on.crew, new)
     timetable = Timetable(network.horizon, network.vertices, places, trips, footpaths)
-    return _assembled(timetable, expanded, spans, cuts, cluster_minutes, components, crew, report, new)
+    return _assembled(timetable, expanded, spans, cuts, cluster_minutes, components, on, report, new)
 
 
 def build_raw(
     raw: RawConnections,
     timetable: Timetable,
     cluster_minutes: int,
-    crew: Workers,
+    on: On,
     report: Report,
     new: New = in_memory,
 ) -> Store:
@@ -91,12 +99,13 @@ def build_raw(
         timetable = replace(timetable, places=places, footpaths=footpaths)
     with report.step("connections"):
         cuts = _cuts(np.bincount(number[raw.tail], minlength=timetable.vertices))
+        crew = on.crew
         (numbers,) = crew.persist([delayed(number, traverse=False)])
         ranged = delayed(_ranged)
         columns = (raw.tail, raw.head, raw.departure, raw.duration)
         expanded = crew.persist([ranged(*(column[part] for column in columns), numbers, cuts) for part in parts])
         spans = crew.compute([delayed(_span)(part) for part in expanded])
-    return _assembled(timetable, expanded, spans, cuts, cluster_minutes, components, crew, report, new)
+    return _assembled(timetable, expanded, spans, cuts, cluster_minutes, components, on, report, new)
 
 
 def clusters_of(latest: int, cluster_minutes: int) -> int:
@@ -137,9 +146,9 @@ def with_subtrips(store: Store, subtrips: str, threads: int) -> Store:
     network = network_of(store.timetable)
     with workers("threads", None, None, None, threads) as crew:
         each = np.arange(network.vertices, dtype=np.uint32)
-        expanded, spans, cuts = expand(network, each, subtrips, crew)
+        expanded, spans, cuts = expand(network, each, subtrips, On(crew))
         minutes, components = store.cluster_ap.width // 60, counts["connected components"]
-        made = _assembled(store.timetable, expanded, spans, cuts, minutes, components, crew, Report(), in_memory)
+        made = _assembled(store.timetable, expanded, spans, cuts, minutes, components, On(crew), Report(), in_memory)
     return replace(made, facts=store.facts | {"counts": made.facts})
 
 
@@ -154,9 +163,7 @@ def _cuts(departures: np.ndarray) -> np.ndarray:
     return np.unique([0, *np.searchsorted(total, marks), len(departures)])
 
 
-def expand(
-    network: Network, number: np.ndarray, subtrips: str, crew: Workers
-) -> tuple[list[Delayed], list[Span], np.ndarray]:
+def expand(network: Network, number: np.ndarray, subtrips: str, on: On) -> tuple[list[Delayed], list[Span], np.ndarray]:
     """The connections of each part, as kept tasks, and the ranges of tails by which they are grouped."""
     departures = np.zeros(network.vertices, np.int64)
     for fact in network.facts:
@@ -164,21 +171,39 @@ def expand(
     cuts = _cuts(departures)
     runs = _offsets(np.array([fact.runs for fact in network.facts], np.int64))
     mean = sum(fact.hops for fact in network.facts) / max(1, int(runs[-1]))
-    (numbers,) = crew.persist([delayed(number, traverse=False)])
+    (numbers,) = on.crew.persist([delayed(number, traverse=False)])
     expand = delayed(_expand)
-    expanded = crew.persist(
+    expanded = on.crew.persist(
         [
-            expand(part, numbers, subtrips, mean, network.horizon, first_run, cuts)
+            expand(on.gpu, part, numbers, subtrips, mean, network.horizon, first_run, cuts)
             for part, first_run in zip(network.parts, runs.tolist(), strict=False)
         ]
     )
-    return expanded, crew.compute([delayed(_span)(part) for part in expanded]), cuts
+    return expanded, on.crew.compute([delayed(_span)(part) for part in expanded]), cuts
+
+
+def _partition(gpu: bool) -> Any:
+    """The functions of a partition, on the host or on a GPU: the same bytes."""
+    if gpu:
+        from . import device_graph
+
+        return device_graph
+    return partition
 
 
 def _expand(
-    part: TripPart, number: np.ndarray, subtrips: str, mean: float, horizon: int, first_run: int, cuts: np.ndarray
+    gpu: bool,
+    part: TripPart,
+    number: np.ndarray,
+    subtrips: str,
+    mean: float,
+    horizon: int,
+    first_run: int,
+    cuts: np.ndarray,
 ) -> Expanded:
-    return partition.expand_part(_renumbered(part, number), _pieces(part, subtrips, mean), horizon, first_run, cuts)
+    return _partition(gpu).expand_part(
+        _renumbered(part, number), _pieces(part, subtrips, mean), horizon, first_run, cuts
+    )
 
 
 def _renumbered(part: TripPart, number: np.ndarray) -> TripPart:
@@ -247,9 +272,10 @@ def _in_turn(tasks: list[Delayed], crew: Workers) -> Iterator[Any]:
             del tasks[: 2 * crew.count]
             yield crew.compute(some)
 
-    for wave in prefetched(waves(), 1):
-        while wave:
-            yield wave.pop(0)
+    with closing(prefetched(waves(), 1)) as computed:
+        for wave in computed:
+            while wave:
+                yield wave.pop(0)
 
 
 def _assembled(
@@ -259,7 +285,7 @@ def _assembled(
     cuts: np.ndarray,
     cluster_minutes: int,
     components: int,
-    crew: Workers,
+    on: On,
     report: Report,
     new: New,
 ) -> Store:
@@ -268,13 +294,13 @@ def _assembled(
     _check(timetable.vertices, latest, longest, cluster_minutes)
     width = cluster_minutes * 60
     with report.shared_step("sort, types", "progressions", "profiles") as seconds:
-        assembled, sizes = _assemble(timetable.vertices, expanded, spans, cuts, width, crew, seconds)
+        assembled, sizes = _assemble(timetable.vertices, expanded, spans, cuts, width, on, seconds)
         lay = layout(sizes)
         gathered = Gathered(sizes, timetable.vertices, width, lay, new)
         laid_out = delayed(_laid_out)
-        tasks = [laid_out(part, lay.slots, lay.shift, lay.wide) for part in assembled]
+        tasks = [laid_out(on.gpu, part, lay.slots, lay.shift, lay.wide) for part in assembled]
         assembled.clear()
-        for first, whole in zip(cuts.tolist(), _in_turn(tasks, crew), strict=False):
+        for first, whole in zip(cuts.tolist(), _in_turn(tasks, on.crew), strict=False):
             gathered.add(first, *whole)
         connections, graph, profile = gathered.all(new)
     facts = {
@@ -312,13 +338,14 @@ def _assemble(
     spans: list[Span],
     cuts: np.ndarray,
     width: int,
-    crew: Workers,
+    on: On,
     seconds: dict[str, float],
 ) -> tuple[list[Delayed], list[Sizes]]:
     """The part of the store of each range of tails, as kept tasks that give (`Assembled`, its steps' seconds)."""
     piece, assemble = delayed(_piece), delayed(_assemble_pieces)
     tasks = [
         assemble(
+            on.gpu,
             first,
             last,
             vertices,
@@ -332,9 +359,9 @@ def _assemble(
         for place, (first, last) in enumerate(pairwise(cuts.tolist()))
     ]
     expanded.clear()
-    kept = crew.persist(tasks)
+    kept = on.crew.persist(tasks)
     sizes: list[Sizes] = []
-    for size, took in crew.compute([delayed(_sizes)(part) for part in kept]):
+    for size, took in on.crew.compute([delayed(_sizes)(part) for part in kept]):
         sizes.append(size)
         for name, second in took.items():
             seconds[name] += second
@@ -348,11 +375,11 @@ def _piece(part: Expanded, place: int) -> tuple[np.ndarray, ...]:
 
 
 def _assemble_pieces(
-    first: int, last: int, vertices: int, width: int, *pieces: tuple[np.ndarray, ...]
+    gpu: bool, first: int, last: int, vertices: int, width: int, *pieces: tuple[np.ndarray, ...]
 ) -> tuple[Assembled, dict[str, float]]:
     none = tuple(np.empty(0, kind) for kind in (np.uint32, np.uint32, np.int32, np.int32, np.uint32))
     tail, head, departure, duration, run = (np.concatenate(column) for column in zip(*(pieces or (none,)), strict=True))
-    return partition.assemble_part(tail, head, departure, duration, run, first, last, vertices, width)
+    return _partition(gpu).assemble_part(tail, head, departure, duration, run, first, last, vertices, width)
 
 
 def _sizes(made: tuple[Assembled, dict[str, float]]) -> tuple[Sizes, dict[str, float]]:
@@ -360,7 +387,7 @@ def _sizes(made: tuple[Assembled, dict[str, float]]) -> tuple[Sizes, dict[str, f
 
 
 def _laid_out(
-    made: tuple[Assembled, dict[str, float]], slots: int, shift: int, wide: bool
+    gpu: bool, made: tuple[Assembled, dict[str, float]], slots: int, shift: int, wide: bool
 ) -> tuple[Assembled, np.ndarray, np.ndarray]:
     part = made[0]
-    return part, *partition.layout_part(part.edge_leave, part.leave, part.lasts, slots, shift, wide)
+    return part, *_partition(gpu).layout_part(part.edge_leave, part.leave, part.lasts, slots, shift, wide)

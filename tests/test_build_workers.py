@@ -16,7 +16,7 @@ import pytest
 from conftest import build, connections_store
 from headway.cluster.dask import workers
 from headway.pipeline import blocks, graph, network
-from headway.pipeline.graph import build_store, with_clusters, with_subtrips
+from headway.pipeline.graph import On, build_store, with_clusters, with_subtrips
 from headway.pipeline.gtfs import read_network
 from headway.pipeline.gtfs.report import Report
 from headway.storage.errors import HeadwayError
@@ -227,7 +227,7 @@ def made_by(crew, path: Path, subtrips: str, meanwhile=lambda: None) -> tuple[di
     report = Report()
     net, _ = read_network([path], date.fromisoformat(DATE), 2, None, crew, report)
     meanwhile()
-    store = build_store(net, subtrips, 60, crew, report)
+    store = build_store(net, subtrips, 60, On(crew), report)
     assert store is not None
     store.facts["rebuild"] = ""
     return contents(store), report

@@ -17,7 +17,7 @@ import pytest
 from conftest import build, real_feed
 from headway.cluster.dask import workers
 from headway.pipeline import graph, network
-from headway.pipeline.graph import build_store, expand
+from headway.pipeline.graph import On, build_store, expand
 from headway.pipeline.gtfs.report import Report
 from headway.storage.store import Store
 from headway.storage.timetable import ALIGHT, BOARD, Footpaths, Places, Timetable, Trips
@@ -105,7 +105,7 @@ def rows(given_: Timetable, subtrips: str, threads: int) -> Counter[tuple[int, .
     found: Counter[tuple[int, ...]] = Counter()
     with workers("threads", None, None, None, threads) as crew:
         number = np.arange(VERTICES, dtype=np.uint32)
-        tasks, _, cuts = expand(network.network_of(given_), number, subtrips, crew)
+        tasks, _, cuts = expand(network.network_of(given_), number, subtrips, On(crew))
         for part in crew.compute(tasks):
             assert (np.repeat(cuts[:-1], np.diff(part.begin)) <= part.tail).all()
             assert (part.tail < np.repeat(cuts[1:], np.diff(part.begin))).all()
@@ -113,9 +113,9 @@ def rows(given_: Timetable, subtrips: str, threads: int) -> Counter[tuple[int, .
     return found
 
 
-def store_of(given_: Timetable, subtrips: str, minutes: int = 60, threads: int = 1) -> Store | None:
+def store_of(given_: Timetable, subtrips: str, minutes: int = 60, threads: int = 1, gpu: bool = False) -> Store | None:
     with workers("threads", None, None, None, threads) as crew:
-        return build_store(network.network_of(given_), subtrips, minutes, crew, Report())
+        return build_store(network.network_of(given_), subtrips, minutes, On(crew, gpu), Report())
 
 
 def parts_of(trips: int, connections: int):

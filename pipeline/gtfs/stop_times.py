@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -113,8 +114,9 @@ def _read(source: Source, known: Known, crew: Workers, report: Report) -> Blocks
     facts: list[BlockFacts] = []
     numbers, facts_of = delayed(_numbers), delayed(_facts)
     (kept,) = crew.persist([delayed(known, traverse=False)])
-    with report.step("read stop_times"):
-        for wave in prefetched(_waves(scan(source, "stop_times.txt", report), 2 * crew.count), 1):
+    waves = _waves(scan(source, "stop_times.txt", report), 2 * crew.count)
+    with report.step("read stop_times"), closing(prefetched(waves, 1)) as read:
+        for wave in read:
             if wave[0].first:
                 tasks, asked, facts = [], [], []
             require(wave[0], NEEDED)

@@ -9,8 +9,8 @@ from headway.pipeline import device_graph
 from headway.storage.errors import HeadwayError
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from partition_checks import assert_assembled, assert_partitions, columns_of, connections, part_of
-from test_graph import HORIZON, VERTICES, Trip, timetable, trips
+from partition_checks import assert_assembled, assert_partitions, assert_same, columns_of, connections, part_of
+from test_graph import HORIZON, SCHEMES, VERTICES, Trip, parts_of, store_of, timetable, trips, walks
 
 WIDTHS = (300, 3600, 86400)
 
@@ -64,3 +64,21 @@ def test_a_gpu_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(HeadwayError, match=r"^the GPU failed: Out of memory; build on CPUs"):
             device_graph.assemble_part(*columns, 0, 1, 2, 3600)
     assert_assembled(columns, 0, 1, 2, 3600)
+
+
+@settings(max_examples=10)
+@given(st.lists(trips(), min_size=1, max_size=5), walks, st.sampled_from(SCHEMES))
+def test_a_whole_store(many: list[Trip], paths: dict, subtrips: str) -> None:
+    """Every array as on the host, from partitions that go through the GPU's functions."""
+    with parts_of(2, 5):
+        host, device = (store_of(timetable(many, paths), subtrips, gpu=gpu) for gpu in (False, True))
+    assert (host is None) == (device is None)
+    if host is None or device is None:
+        return
+    assert host.facts == device.facts
+    for part in ("connections", "cluster_ap", "profile"):
+        found, expected = (
+            [value for value in vars(getattr(store, part)).values() if isinstance(value, np.ndarray)]
+            for store in (device, host)
+        )
+        assert_same(found, expected)
