@@ -176,14 +176,16 @@ def installed() -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No log lines of Dask from this process, nor those of asyncio on what Ctrl-C leaves undone."""
+    """No log lines of Dask from this process, nor those of asyncio on what Ctrl-C leaves undone, and no warning of
+    large tasks: data in them can be sent again when a worker dies."""
     from distributed.utils import silence_logging_cmgr
 
     asyncio = logging.getLogger("asyncio")
     level = asyncio.level
     asyncio.setLevel(logging.CRITICAL)
     try:
-        with silence_logging_cmgr(logging.CRITICAL):
+        large = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"})
+        with silence_logging_cmgr(logging.CRITICAL), large:
             yield
     finally:
         asyncio.setLevel(level)

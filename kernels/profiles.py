@@ -17,14 +17,7 @@ def pareto(offset, departure, duration, counts, leave, lasts):
     total = 0
     keep = np.zeros(len(departure), np.bool_)
     for e in range(len(offset) - 1):
-        best = np.int64(2**62)
-        for k in range(offset[e + 1] - 1, offset[e] - 1, -1):  # backwards: whatever leaves later is known
-            arrival = np.int64(departure[k]) + duration[k]
-            if arrival < best:
-                best = arrival
-                keep[k] = True
-                if k + 1 < offset[e + 1] and departure[k + 1] == departure[k]:
-                    keep[k + 1] = False
+        mark_best(offset[e], offset[e + 1], departure, duration, keep)
         before = total
         for k in range(offset[e], offset[e + 1]):
             if keep[k]:
@@ -32,6 +25,19 @@ def pareto(offset, departure, duration, counts, leave, lasts):
                 total += 1
         counts[e] = total - before
     return total
+
+
+@njit
+def mark_best(first, after, departure, duration, keep):
+    """Mark in `keep` (bool, all false) the departures of one edge, `first` up to `after`, that `pareto` finds."""
+    best = np.int64(2**62)
+    for k in range(after - 1, first - 1, -1):  # backwards: whatever leaves later is known
+        arrival = np.int64(departure[k]) + duration[k]
+        if arrival < best:
+            best = arrival
+            keep[k] = True
+            if k + 1 < after and departure[k + 1] == departure[k]:
+                keep[k + 1] = False
 
 
 @njit

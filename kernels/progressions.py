@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from .few import cover_few
 from .jit import njit
 
 # Above this many departures in one cluster, the candidates of the greedy cover (they grow with the square) are
 # too many.
 ALL_CANDIDATES = 400
+FEWER = 8  # departures from which on it is slower to count candidates anew than to keep their counts
 
 
 @njit
@@ -52,10 +54,21 @@ def cover(terms, base, present, start, end, step):
     `present` is all false, indexed by term - base, and left so.
     """
     n = len(terms)
-    if n <= 2:
-        start[0], end[0] = terms[0], terms[n - 1]
-        step[0] = max(1, terms[n - 1] - terms[0])
-        return 1
+    if n > FEWER:
+        return cover_many(terms, base, present, start, end, step)
+    cover_few(terms, 0, n, end, step)
+    used = 0
+    for k in range(n):
+        if step[k]:
+            start[used], end[used], step[used] = terms[k], end[k], step[k]
+            used += 1
+    return used
+
+
+@njit
+def cover_many(terms, base, present, start, end, step):
+    """`cover` for any number of terms from 3 on."""
+    n = len(terms)
     for k in range(n):
         present[terms[k] - base] = True
     # `open_` says of each second of the cluster whether a departure there is not covered yet.

@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
@@ -49,6 +49,12 @@ class Block:
     header: tuple[str, ...]
     data: bytes
     first: bool = False  # of its file; a file may be read twice
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Compressed: a block that goes to another process stays with whoever sent it for as long as it may have to be
+        sent again."""
+        packed = pa.compress(self.data, codec="zstd", asbytes=True)
+        return _unpacked, (self.file, self.header, packed, len(self.data), self.first)
 
     def parse(self, columns: Types) -> pa.Table:
         """The named columns as text, blanks around it included; absent ones are empty.
@@ -104,6 +110,10 @@ class Block:
             for name, values in picked.items()
         ]
         return pa.table(arrays, names=list(picked))
+
+
+def _unpacked(file: str, header: tuple[str, ...], packed: bytes, size: int, first: bool) -> Block:
+    return Block(file, header, pa.decompress(packed, size, codec="zstd", asbytes=True), first)
 
 
 def _rows(data: bytes) -> Iterator[list[str]]:

@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 
+from ..cluster.dask import Workers
+from ..cluster.devices import cuda_device
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .connections_file import read_connections
-from .graph import build_store, expand
-from .gtfs import Walking, read_timetable
+from .gather import New, in_memory
+from .graph import On, build_raw, build_store
+from .gtfs import Walking, read_network
 from .gtfs.report import Report
 from .settings import Settings
 
 
 def build_feeds(
-    feeds: Sequence[Path], day: date, settings: Settings, report: Report, prefixed: bool | None = None
+    feeds: Sequence[Path],
+    day: date,
+    settings: Settings,
+    report: Report,
+    prefixed: bool | None = None,
+    new: New = in_memory,
 ) -> Store:
     """A store of GTFS feeds that covers `settings.build.days` days from `day`.
 
-    Ids get a prefix `feedname:` where there are several feeds, or as `prefixed` says. Raises `FeedError`, a
+    Ids get a prefix `feedname:` where there are several feeds, or as `prefixed` says. `new` makes the arrays, for
+    example `bundle.Draft.array`. Raises `FeedError`, a
     `HeadwayError`, for a feed that can't be read or has no service on `day` and for the first drop of a strict
     report; `HeadwayError` for a store that would hold no departure.
     """
     walk = settings.walk
     walking = Walking(walk.radius_m, walk.speed_mps, walk.detour) if walk.mode == "default" else None
-    threads = settings.thread_count()
-    timetable, feed_facts = read_timetable(feeds, day, settings.build.days, walking, threads, report, prefixed)
-    raw = expand(timetable, settings.build.subtrips, threads, report)
-    if not len(raw.departure):
+    with settings.open_workers() as crew:
+        network, feed_facts = read_network(feeds, day, settings.build.days, walking, crew, report, prefixed)
+        on = _on(crew, settings)
+        store = build_store(network, settings.build.subtrips, settings.build.cluster_minutes, on, report, new)
+    if store is None:
         spans = "; ".join(f"{fact.name} is active from {fact.first_date} to {fact.last_date}" for fact in feed_facts)
         names = ", ".join(str(path) for path in feeds)
         raise HeadwayError(f"{names}: no departure in {settings.build.days} days from {day}; {spans}; choose --date")
-    store = build_store(timetable, raw, settings.build.cluster_minutes, threads, report)
     build = {
         "date": str(day),
         "days": settings.build.days,
@@ -47,18 +57,29 @@ def build_feeds(
     return _with_facts(store, [asdict(fact) for fact in feed_facts], build, report, _command(feeds, day, settings))
 
 
-def build_connections(path: Path, settings: Settings, report: Report) -> Store:
-    """A store of the paper's input; no walking and no sub-trips. Raises `HeadwayError` for a bad file."""
+def build_connections(path: Path, settings: Settings, report: Report, new: New = in_memory) -> Store:
+    """A store of the paper's input; no walking and no sub-trips. `new` makes the arrays. Raises `HeadwayError` for a
+    bad file."""
     with report.step("read connections"):
         raw, timetable = read_connections(path)
         with path.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     minutes = settings.build.cluster_minutes
-    store = build_store(timetable, raw, minutes, settings.thread_count(), report)
+    with settings.open_workers() as crew:
+        store = build_raw(raw, timetable, minutes, _on(crew, settings), report, new)
     build = {"cluster minutes": minutes, "subtrips": "none", "walk": "none"}
     source = {"name": path.name, "sha256": sha256}
     command = f"headway build --connections {path.name} -o STORE --cluster-minutes {minutes}"
     return _with_facts(store, [source], build, report, command)
+
+
+def _on(crew: Workers, settings: Settings) -> On:
+    """Partitions are for GPUs where each worker has one that works; threads and local processes use none."""
+    return On(crew, settings.workers.kind not in ("threads", "processes") and all(crew.on_each(_has_gpu)))
+
+
+def _has_gpu() -> bool:
+    return not cuda_device().trouble and importlib.util.find_spec("cupy") is not None
 
 
 def _with_facts(store: Store, sources: list[dict], build: dict, report: Report, command: str) -> Store:

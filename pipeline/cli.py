@@ -141,25 +141,24 @@ def build(
         },
     )
     begun = time.perf_counter()
-    from ..storage.bundle import check_output
+    from ..storage import bundle
     from .build import build_connections, build_feeds
     from .gtfs.report import Report
 
-    check_output(output, overwrite)
-    with Steps(quiet) as steps:
+    with Steps(quiet) as steps, bundle.draft(output, overwrite) as draft:
         report = Report(strict=strict, announce=steps)
         if connections is not None:
             if feeds or day or days is not None:
                 raise HeadwayError("--connections takes no feeds, --date or --days; leave one of them out")
             if settings.build.subtrips != "none" or walk is Walk.default:
                 raise HeadwayError("--connections knows no trips and no places: no --subtrips, and --walk none")
-            store = build_connections(connections, settings, report)
+            store = build_connections(connections, settings, report, draft.array)
         else:
             if not feeds:
                 raise HeadwayError("no feed given; name a GTFS zip or folder: headway build FEED -o STORE --date DATE")
-            store = build_feeds(feeds, _date(day, feeds), settings, report)
+            store = build_feeds(feeds, _date(day, feeds), settings, report, None, draft.array)
         with report.step("write"):
-            store.save(output, overwrite)
+            store.finish(draft)
     if not quiet:
         show.built(store, report, output, time.perf_counter() - begun)
 

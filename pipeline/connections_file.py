@@ -73,7 +73,6 @@ def _connections(path: Path, numbers: np.ndarray, counts: tuple[int, int] | None
         head.astype(np.uint32),
         departure.astype(np.int32),
         duration.astype(np.int32),
-        np.empty(0, np.uint32),
     )
     return raw, _timetable(vertices, int(departure.max()))
 

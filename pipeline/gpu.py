@@ -303,15 +303,15 @@ class Buffer:
 
 
 @contextmanager
-def troubles() -> Iterator[None]:
+def troubles(way_out: str = "try a smaller gpu.memory_gib, or --device cpu") -> Iterator[None]:
     """What CUDA raises, in one line; some of it comes from NVIDIA's own packages, which name no public class."""
     try:
         yield
     except Exception as error:
-        if not isinstance(error, CUDA_ERRORS) and not type(error).__module__.startswith("cuda."):
+        if not isinstance(error, CUDA_ERRORS) and not type(error).__module__.startswith(("cuda.", "cupy")):
             raise
         cause = " ".join(str(error).split())
-        raise HeadwayError(f"the GPU failed: {cause}; try a smaller gpu.memory_gib, or --device cpu") from error
+        raise HeadwayError(f"the GPU failed: {cause}; {way_out}") from error
 
 
 def _unsigned(*values: int) -> list[np.uint32]:

@@ -55,6 +55,11 @@ class Store:
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the store as a bundle: whole, or not at all. Raises `HeadwayError` as `bundle.write` does."""
+        with bundle.draft(path, overwrite) as draft:
+            self.finish(draft)
+
+    def finish(self, draft: bundle.Draft) -> None:
+        """Write the store into a draft, which may have made some of its arrays."""
         places, trips = self.timetable.places, self.timetable.trips
         arrays: dict[str, np.ndarray] = {}
         numbers: dict[str, Any] = {"horizon": self.timetable.horizon, "vertices": self.timetable.vertices}
@@ -67,7 +72,7 @@ class Store:
                     numbers[f"{part}.{field.name}"] = value
         tables = {"places": places.table, "trips": pa.table({"id": trips.ids})}
         meta = {"facts": self.facts, "numbers": numbers, "rebuild": self.facts["rebuild"]}
-        bundle.write(path, kind=KIND, version=VERSION, arrays=arrays, tables=tables, meta=meta, overwrite=overwrite)
+        draft.write(kind=KIND, version=VERSION, arrays=arrays, tables=tables, meta=meta)
 
     def _parts(self) -> dict[str, Any]:
         timetable = self.timetable

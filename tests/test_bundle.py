@@ -252,6 +252,59 @@ def test_damaged_store_can_be_replaced(store: Path) -> None:
     assert whole(store) == 2
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_draft_is_the_same_bundle(tmp_path: Path, overwrite: bool) -> None:
+    """Arrays made on the disk and filled there, one among them that holds nothing, and others written at the end."""
+    given = {"a": np.arange(7, dtype=np.uint16), "b": np.arange(5.0), "none": np.empty(0, np.int64)}
+    more = {"departure": np.full(3, 1, np.int32)}
+    keywords = {"kind": "timetable", "version": 3, "tables": {"stops": TABLE}, "meta": {"fill": 1}}
+    bundle.write(tmp_path / "wanted", arrays=given | more, **keywords)
+    if overwrite:
+        put(tmp_path / "made", fill=2)
+    with bundle.draft(tmp_path / "made", overwrite) as draft:
+        made = {name: draft.array(name, len(array), array.dtype.type) for name, array in given.items()}
+        draft.array("unused", 9, np.int32)
+        draft.array("departure", 9, np.int32)  # and then another array of that name is written
+        for name, array in given.items():
+            made[name][:] = array
+        assert get(tmp_path / "made").meta["fill"] == 2 if overwrite else not (tmp_path / "made").exists()
+        draft.write(arrays=made | more, **keywords)
+    assert whole(tmp_path / "made") == 1
+    for file in (tmp_path / "wanted").iterdir():
+        assert (tmp_path / "made" / file.name).read_bytes() == file.read_bytes()
+    assert not (tmp_path / "made" / "unused.npy").exists()
+    assert partials(tmp_path) == []
+
+
+@pytest.mark.parametrize("error", [HeadwayError("wrong"), KeyboardInterrupt(), RuntimeError("a fault")])
+def test_a_draft_that_fails_leaves_nothing(store: Path, error: BaseException) -> None:
+    def fail() -> None:
+        with bundle.draft(store, True) as draft:
+            draft.array("departure", 9, np.int32)[:] = 2
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+    assert whole(store) == 1
+    assert partials(store.parent) == []
+    with pytest.raises(RuntimeError, match="not written"), bundle.draft(store, True):
+        pass
+    assert whole(store) == 1
+
+
+def test_a_draft_on_a_full_disk(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room is asked for before anything is filled."""
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(HeadwayError, match=r"No space left.*make room"), bundle.draft(store, True) as draft:
+        draft.array("departure", 9, np.int32)
+    assert whole(store) == 1
+    assert partials(store.parent) == []
+
+
 def test_output_that_turns_foreign_during_the_build(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_parts = bundle._write_parts
 

@@ -56,6 +56,7 @@ def steps(frames: dict, library=pd) -> dict:
     offsets = clock.day_offsets(date(2026, 6, 10), 2, ZoneInfo("Europe/Berlin"), ZoneInfo("Europe/Berlin"))
     active = services.active_days(calendar, exceptions, offsets)
     dates = library.DataFrame({"date": [f"{day:%Y%m%d}" for day in offsets], "offset": list(offsets.values())})
+    days = active.merge(dates, on="date")[["service_id", "offset"]]
     frequencies = clean_frequencies(frames["frequencies.txt"], trips, "frequencies", report)
     times = library.DataFrame({"trip": to_host(trips["trip"]).to_numpy()}).assign(first=28800, last=30600)
     found = {
@@ -65,8 +66,8 @@ def steps(frames: dict, library=pd) -> dict:
         "active": active,
         "frequencies": frequencies.sort_values(["trip", "start", "end", "headway"], ignore_index=True),
         "transfers": clean_transfers(frames["transfers.txt"], "f:", "transfers", report),
-        "runs": runs(trips, active, dates, frequencies, times, 172800),
-        "need": pd.Series(seconds_needed(trips, active, dates, frequencies, 172800)),
+        "runs": runs(trips, days, frequencies, times, 172800),
+        "need": pd.Series(seconds_needed(trips, days, frequencies, 172800)),
         "span": pd.Series(services.span(calendar, exceptions) or ()),
         "dropped": pd.Series({key: entry.count for key, entry in report.dropped.items()}, dtype=int),
     }

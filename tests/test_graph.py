@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import build, real_feed
-from headway.pipeline.graph import RawConnections, build_store, expand
+from headway.cluster.dask import workers
+from headway.pipeline import graph, network
+from headway.pipeline.graph import On, build_store, expand
 from headway.pipeline.gtfs.report import Report
 from headway.storage.store import Store
 from headway.storage.timetable import ALIGHT, BOARD, Footpaths, Places, Timetable, Trips
@@ -96,9 +100,30 @@ def timetable(many: list[Trip], paths: dict[tuple[int, int], int] | None = None)
     return Timetable(HORIZON, VERTICES, where, rows, footpaths)
 
 
-def rows(raw: RawConnections) -> Counter[tuple[int, ...]]:
-    columns = (raw.tail, raw.head, raw.departure, raw.duration, raw.run)
-    return Counter(zip(*(column.tolist() for column in columns), strict=True))
+def rows(given_: Timetable, subtrips: str, threads: int) -> Counter[tuple[int, ...]]:
+    """All connections; those of each part lie in ranges of tails, whose borders they must keep to."""
+    found: Counter[tuple[int, ...]] = Counter()
+    with workers("threads", None, None, None, threads) as crew:
+        number = np.arange(VERTICES, dtype=np.uint32)
+        tasks, _, cuts = expand(network.network_of(given_), number, subtrips, On(crew))
+        for part in crew.compute(tasks):
+            assert (np.repeat(cuts[:-1], np.diff(part.begin)) <= part.tail).all()
+            assert (part.tail < np.repeat(cuts[1:], np.diff(part.begin))).all()
+            found += Counter(zip(*(column.tolist() for column in part[1:]), strict=True))
+    return found
+
+
+def store_of(given_: Timetable, subtrips: str, minutes: int = 60, threads: int = 1, gpu: bool = False) -> Store | None:
+    with workers("threads", None, None, None, threads) as crew:
+        return build_store(network.network_of(given_), subtrips, minutes, On(crew, gpu), Report())
+
+
+def parts_of(trips: int, connections: int):
+    """Parts of so few trips, ranges of tails with about so few connections."""
+    stack = ExitStack()
+    stack.enter_context(patch.object(network, "TRIPS_A_PART", trips))
+    stack.enter_context(patch.object(graph, "CONNECTIONS_A_PART", connections))
+    return stack
 
 
 def expected_rows(many: list[Trip], subtrips: str) -> Counter[tuple[int, ...]]:
@@ -137,17 +162,26 @@ def add(out: Counter, trip: Trip, i: int, j: int, shift: int, run: int) -> None:
 
 
 @settings(max_examples=250, deadline=None)
-@given(st.lists(trips(), min_size=1, max_size=6), st.sampled_from(SCHEMES), st.integers(1, 3))
-def test_connections_and_subtrips(many: list[Trip], subtrips: str, threads: int) -> None:
-    found = rows(expand(timetable(many), subtrips, threads, Report()))
-    assert found == expected_rows(many, subtrips)
+@given(
+    st.lists(trips(), min_size=1, max_size=6),
+    st.sampled_from(SCHEMES),
+    st.integers(1, 3),
+    st.integers(1, 6),
+    st.integers(1, 40),
+)
+def test_connections_and_subtrips(
+    many: list[Trip], subtrips: str, threads: int, trips_a_part: int, connections_a_part: int
+) -> None:
+    with parts_of(trips_a_part, connections_a_part):
+        assert rows(timetable(many), subtrips, threads) == expected_rows(many, subtrips)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("subtrips", SCHEMES)
 def test_no_trip_at_all(subtrips: str) -> None:
     """All trips of a feed may be dropped: no connection, and no mean of nothing."""
-    assert not rows(expand(timetable([]), subtrips, 2, Report()))
+    assert not rows(timetable([]), subtrips, 2)
+    assert store_of(timetable([]), subtrips) is None
 
 
 @settings(max_examples=120, deadline=None)
@@ -156,9 +190,10 @@ def test_types_edges_and_runs(many: list[Trip], paths: dict, subtrips: str, minu
     """Every level of the store as dictionaries, and vertices renumbered everywhere alike."""
     connections = expected_rows(many, subtrips)
     if not connections:
+        assert store_of(timetable(many, paths), subtrips) is None
         return
-    given_ = timetable(many, paths)
-    store = build_store(given_, expand(given_, subtrips, 1, Report()), minutes, 1, Report())
+    store = store_of(timetable(many, paths), subtrips, minutes)
+    assert store is not None
     number = store.timetable.places.vertex.tolist()  # of place p, which was vertex p
     assert sorted(number) == list(range(VERTICES))
     assert store.timetable.trips.vertex.tolist() == [number[v] for trip in many for v in trip.stops]
@@ -228,8 +263,8 @@ def test_same_bytes_for_any_number_of_threads(tmp_path: Path, many: list[Trip], 
         return
     saved = []
     for threads in (1, 2, 3):
-        given_ = timetable(many, paths)
-        store = build_store(given_, expand(given_, subtrips, threads, Report()), 60, threads, Report())
+        store = store_of(timetable(many, paths), subtrips, 60, threads)
+        assert store is not None
         replace(store, facts={**store.facts, "rebuild": ""}).save(tmp_path / "store", overwrite=True)
         saved.append(files(tmp_path / "store"))
     assert saved[0] == saved[1] == saved[2]

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from headway.kernels.progressions import ALL_CANDIDATES, cover, cover_types
+from headway.kernels.few import FEW, cover_few
+from headway.kernels.progressions import ALL_CANDIDATES, cover, cover_many, cover_types
 from headway.storage import cluster_ap
 from headway.storage.cluster_ap import ClusterAp
 from hypothesis import example, given, settings
@@ -85,6 +86,25 @@ def test_cover_is_exactly_the_departures(terms: list[int], base: int) -> None:
 )
 def test_structured_clusters(terms: list[int], fewest: int) -> None:
     assert assert_exact(terms) == fewest
+
+
+@settings(max_examples=300)
+@given(st.one_of(clusters, crowded, periodic()), st.integers(0, 3))
+def test_few_departures_as_many(terms: list[int], first: int) -> None:
+    """Both ways to cover a cluster find the same, among others' departures too."""
+    terms = terms[:FEW]
+    around = np.array([5] * first + terms + [7], np.int32)
+    end, step = np.full((2, len(around)), -1, np.int32)
+    cover_few(around, first, len(terms), end, step)
+    assert (step[:first] == -1).all()
+    assert step[-1] == -1
+    found = [(t, e, d) for t, e, d in zip(terms, end[first:].tolist(), step[first:].tolist(), strict=False) if d]
+    if len(terms) > 2:
+        out = np.empty((3, len(terms)), np.int32)
+        used = cover_many(np.array(terms, np.int32), 0, np.zeros(terms[-1] + 1, np.bool_), *out)
+        assert found == [tuple(column) for column in out[:, :used].T.tolist()]
+    else:
+        assert found == [(terms[0], terms[-1], max(1, terms[-1] - terms[0]))]
 
 
 @pytest.mark.parametrize("minutes", WIDTHS)

@@ -83,3 +83,30 @@ def test_ptx_of_the_dependency_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     ptx, _ = cuda.compile_ptx(relax.py_func, signature, cc=(9, 0))
     assert ".target sm_90" in ptx
     assert "atom.global.min.s32" in ptx
+
+
+@pytest.mark.skipif(not cuda_device().trouble, reason="a GPU compiles its kernels itself")
+def test_ptx_of_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    from headway.kernels import device_connections, device_cover, device_profiles
+    from numba import cuda, types
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
+    vertex, second, place, flag = types.uint32[::1], types.int32[::1], types.int64[::1], types.uint8[::1]
+    number, columns = types.int64, (types.uint32[::1], types.uint32[::1], second, second, vertex)
+    trips = (place, vertex, second, second, flag, place, second, number, place)
+    kernels = [
+        (device_connections.fill, (*trips, place, place, *columns)),
+        (device_cover.few, (place, place, second, second, second)),
+        (device_cover.many, (place, place, second, number, second, second)),
+        (device_profiles.mark, (place, second, second, types.boolean[::1])),
+        (device_profiles.count, (place, second, number, number, place)),
+        *(
+            (device_profiles.by_slot, (place, second, second, number, number, word, word, place, word[::1]))
+            for word in (types.uint32, types.uint64)
+        ),
+    ]
+    for kernel, signature in kernels:
+        ptx, _ = cuda.compile_ptx(kernel.py_func, types.void(*signature), cc=(9, 0))
+        assert ".target sm_90" in ptx
+        assert ".f64" not in ptx  # signed and unsigned words mixed

@@ -12,9 +12,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from dask.delayed import delayed
 
+from ...cluster.dask import Workers
 from ...storage.errors import HeadwayError
-from ...storage.timetable import Footpaths, Places, Timetable, Trips
+from ...storage.timetable import Footpaths, Places
+from ..network import Network
+from ..partition import TripPart
 from .broken import FeedError, of_feed
 from .clock import DAY
 from .feed import Feed, feed_zone, read_feed
@@ -22,8 +26,9 @@ from .footpaths import footpaths
 from .places import members
 from .report import Report
 from .source import Source, open_source
+from .trip_parts import Found
 
-__all__ = ["FeedError", "FeedFacts", "Report", "Walking", "read_timetable"]
+__all__ = ["FeedError", "FeedFacts", "Report", "Walking", "read_network"]
 
 
 @dataclass(frozen=True)
@@ -48,16 +53,16 @@ class FeedFacts:
     active_trips: int
 
 
-def read_timetable(
+def read_network(
     feeds: Sequence[Path],
     day: date,
     days: int,
     walking: Walking | None,
-    threads: int,
+    crew: Workers,
     report: Report,
     prefixed: bool | None = None,
-) -> tuple[Timetable, list[FeedFacts]]:
-    """Read feeds into one timetable on the first feed's clock; vertices are stops in the order of the feeds.
+) -> tuple[Network, list[FeedFacts]]:
+    """Read feeds into one network on the first feed's clock; vertices are stops in the order of the feeds.
 
     Ids stay as they are for one feed and get a prefix `feedname:` for several, unless `prefixed` says which it is.
     `walking` None leaves out all footpaths. Raises `FeedError` for a feed that can't be read or has no service on
@@ -76,19 +81,21 @@ def read_timetable(
         zone = feed_zone(sources[0], report)
     read: list[Feed] = []
     facts: list[FeedFacts] = []
-    with ThreadPoolExecutor(threads) as pool:
-        hashes = [pool.submit(source.digest) for source in sources]
+    base = 0
+    with ThreadPoolExecutor(1) as hashing:
+        hashes = [hashing.submit(source.digest) for source in sources]
         for source, prefix in zip(sources, prefixes, strict=True):
             with of_feed(source.path):
-                read.append(read_feed(source, prefix, day, days, zone, pool, report))
+                read.append(read_feed(source, prefix, day, days, zone, base, crew, report))
+            base += int((~read[-1].places["is_station"]).sum())
         for source, feed, future in zip(sources, read, hashes, strict=True):
             with of_feed(source.path):
                 facts.append(_facts(feed, future.result()))
     with report.step("join feeds"):
-        places, shifts = _join_places(read)
-        trips = _join_trips(read, shifts, prefixes)
+        places = _join_places(read)
+        ids = pa.concat_arrays([_ids(feed, prefix) for feed, prefix in zip(read, prefixes, strict=True)])
         stands = members(places)
-        vertices = int((~places["is_station"]).sum())
+        vertices = base
     walks = Footpaths.none(vertices)
     if walking is not None:
         with report.step("footpaths"):
@@ -101,51 +108,32 @@ def read_timetable(
             )
     table = pa.Table.from_pandas(places, preserve_index=False).replace_schema_metadata(None)
     where = Places(table, _offsets(stands["place"], len(places)), stands["stop"].to_numpy(np.uint32))
-    return Timetable(DAY * days, vertices, where, trips, walks), facts
+    trips = delayed(_trips)
+    parts = [trips(part) for feed in read for part in feed.parts]
+    of_parts = [found.facts for feed in read for found in feed.found]
+    return Network(DAY * days, vertices, where, walks, ids, parts, of_parts), facts
+
+
+def _trips(part: tuple[TripPart, Found]) -> TripPart:
+    return part[0]
 
 
 def _facts(feed: Feed, sha256: str) -> FeedFacts:
-    active = int(feed.runs["trip"].nunique())
+    active = sum(found.facts.trips for found in feed.found)
     return FeedFacts(feed.name, sha256, str(feed.zone), str(feed.first), str(feed.last), len(feed.trip_ids), active)
 
 
-def _join_places(feeds: list[Feed]) -> tuple[pd.DataFrame, list[int]]:
-    """All stops, then all stations; and for each feed what its stop numbers are raised by."""
-    counts = [int((~feed.places["is_station"]).sum()) for feed in feeds]
+def _join_places(feeds: list[Feed]) -> pd.DataFrame:
+    """All stops, then all stations."""
     together = pd.concat([feed.places for feed in feeds], ignore_index=True)
-    together = together.sort_values("is_station", kind="stable", ignore_index=True)
-    return together, [int(base) for base in np.cumsum([0, *counts])[:-1]]
+    return together.sort_values("is_station", kind="stable", ignore_index=True)
 
 
-def _join_trips(feeds: list[Feed], shifts: list[int], prefixes: list[str]) -> Trips:
-    """Trips that run, feed by feed."""
-    parts: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("rows", "vertex", "arrival", "departure", "flags", "runs", "shift")
-    }
-    ids: list[pa.Array] = []
-    for feed, base, prefix in zip(feeds, shifts, prefixes, strict=True):
-        trip, count = np.unique(feed.runs["trip"].to_numpy(), return_counts=True)
-        names = feed.trip_ids.take(pa.array(trip))
-        ids.append(pa.array([prefix + name for name in names.to_pylist()], pa.string()) if prefix else names)
-        length = np.diff(feed.rows.offset)[trip]
-        keep = np.repeat(np.isin(np.arange(len(feed.trip_ids)), trip), np.diff(feed.rows.offset))
-        parts["rows"].append(length)
-        parts["vertex"].append((feed.rows.stop[keep] + base).astype(np.uint32))
-        for name in ("arrival", "departure", "flags"):
-            parts[name].append(getattr(feed.rows, name)[keep])
-        parts["runs"].append(count)
-        parts["shift"].append(feed.runs["shift"].to_numpy(np.int32))
-    joined = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-    return Trips(
-        pa.concat_arrays(ids),
-        np.concatenate([[0], np.cumsum(joined["rows"])]),
-        joined["vertex"],
-        joined["arrival"],
-        joined["departure"],
-        joined["flags"],
-        np.concatenate([[0], np.cumsum(joined["runs"])]),
-        joined["shift"],
-    )
+def _ids(feed: Feed, prefix: str) -> pa.Array:
+    """Ids of the trips that run."""
+    trip = np.concatenate([np.empty(0, np.int32), *(found.trip for found in feed.found)])
+    names = feed.trip_ids.take(pa.array(trip))
+    return pa.array([prefix + name for name in names.to_pylist()], pa.string()) if prefix else names
 
 
 def _offsets(sorted_keys: pd.Series, count: int) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import date
 from zoneinfo import ZoneInfo
@@ -10,24 +9,28 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from dask.delayed import Delayed
 
+from ...cluster.dask import Workers
 from ...storage.errors import HeadwayError
+from .. import network
 from . import clock, services
 from .footpaths import TRANSFERS, clean_transfers
 from .places import STOPS, places
 from .reading import read_frame
 from .report import Report
 from .source import Source
-from .stop_times import TripRows, read_trip_rows
-from .trips import FREQUENCIES, TRIPS, clean_frequencies, distinct_trips, runs, seconds_needed
+from .stop_times import Known, read_blocks_of_trips
+from .trip_parts import Found, Running, trip_parts
+from .trips import FREQUENCIES, TRIPS, clean_frequencies, distinct_trips, seconds_needed
 
 
 @dataclass(frozen=True)
 class Feed:
-    """What one feed contributes to a timetable; `stop` numbers of `rows` are rows of `places`.
+    """What one feed contributes to a network.
 
-    `runs` has `trip` (a row of `trip_ids` and of `rows`) and `shift`, sorted by both. `first` and `last` are
-    the feed's first and last active date.
+    `parts` give (`TripPart`, `Found`), and `found` are the latter, whose trips are rows of `trip_ids`. `first` and
+    `last` are the feed's first and last active date.
     """
 
     name: str
@@ -36,8 +39,8 @@ class Feed:
     last: date
     places: pd.DataFrame
     trip_ids: pa.Array
-    rows: TripRows
-    runs: pd.DataFrame
+    parts: list[Delayed]
+    found: list[Found]
     transfers: pd.DataFrame
 
 
@@ -48,9 +51,16 @@ def feed_zone(source: Source, report: Report) -> ZoneInfo:
 
 
 def read_feed(
-    source: Source, prefix: str, day: date, days: int, store_zone: ZoneInfo, pool: Executor, report: Report
+    source: Source,
+    prefix: str,
+    day: date,
+    days: int,
+    store_zone: ZoneInfo,
+    base: int,
+    crew: Workers,
+    report: Report,
 ) -> Feed:
-    """Read what of a feed matters to a store that covers `days` days from `day`.
+    """Read what of a feed matters to a store that covers `days` days from `day`; its first stop is vertex `base`.
 
     Raises `HeadwayError` for a file without its required columns, a damaged file, a date outside the feed's
     service, and the first drop of a strict report.
@@ -71,19 +81,31 @@ def read_feed(
             )
         offsets = clock.day_offsets(day, days, zone, store_zone)
         active = services.active_days(calendar, exceptions, offsets)
-        offset_frame = pd.DataFrame({"date": [f"{when:%Y%m%d}" for when in offsets], "offset": list(offsets.values())})
+        dates = pd.DataFrame({"date": [f"{when:%Y%m%d}" for when in offsets], "offset": list(offsets.values())})
+        active_days = active.merge(dates, on="date")[["service_id", "offset"]]
         frequency_table = read_frame(source, "frequencies.txt", FREQUENCIES, report)
         frequencies = clean_frequencies(frequency_table, trips, f"{source.name}/frequencies.txt", report)
         transfer_table = read_frame(source, "transfers.txt", TRANSFERS, report)
         transfers = clean_transfers(transfer_table, prefix, f"{source.name}/transfers.txt", report)
-        need = seconds_needed(trips, active, offset_frame, frequencies, horizon)
+        need = seconds_needed(trips, active_days, frequencies, horizon)
     trip_ids = pa.array(trips["trip_id"], pa.string())
     stop_ids = pa.array(found["id"][~found["is_station"]].str.slice(len(prefix)), pa.string())
-    rows = read_trip_rows(source, trip_ids, need, stop_ids, pool, report)
+    known = Known(trip_ids, stop_ids, need == 0, need, network.TRIPS_A_PART)
+    blocks = read_blocks_of_trips(source, known, need, crew, report)
     with report.step("trips"):
-        times = _first_and_last(rows)
-        run = runs(trips, active, offset_frame, frequencies, times, horizon)
-    return Feed(source.name, zone, first, last, found, trip_ids, rows, run, transfers)
+        running = Running(*_numbered(trips, active_days), frequencies, horizon, base)
+        parts, seen = trip_parts(source, trip_ids, known.part, blocks, running, crew, report)
+    return Feed(source.name, zone, first, last, found, trip_ids, parts, seen, transfers)
+
+
+def _numbered(trips: pd.DataFrame, days: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`trip`, `service_id` of trips whose service has a day, by trip, and `service_id`, `offset` of the days; services
+    by number, which is less to send about."""
+    services_ = days[["service_id"]].drop_duplicates().sort_values("service_id", ignore_index=True)
+    services_ = services_.assign(number=np.arange(len(services_), dtype=np.int32))
+    of_trips, of_days = (frame.merge(services_, on="service_id").drop(columns="service_id") for frame in (trips, days))
+    of_trips = of_trips[["trip", "number"]].sort_values("trip", ignore_index=True)
+    return of_trips.rename(columns={"number": "service_id"}), of_days.rename(columns={"number": "service_id"})
 
 
 def _filled(source: Source, table: str, columns: tuple[str, ...], required: tuple[str, ...], report: Report):
@@ -122,10 +144,3 @@ def _span(source: Source, calendar: pd.DataFrame, exceptions: pd.DataFrame) -> t
     if found is None:
         raise HeadwayError(f"{source.path}: no trip runs on any date; check calendar.txt and calendar_dates.txt")
     return found
-
-
-def _first_and_last(rows: TripRows) -> pd.DataFrame:
-    """First and last departure of every trip with a hop."""
-    trip = np.flatnonzero(np.diff(rows.offset) > 1)
-    first, last = rows.offset[trip], rows.offset[trip + 1] - 2
-    return pd.DataFrame({"trip": trip.astype(np.int32), "first": rows.departure[first], "last": rows.departure[last]})

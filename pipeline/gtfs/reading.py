@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 import pyarrow as pa
@@ -13,20 +12,20 @@ from .report import Report
 from .source import Source
 
 
-def scan(source: Source, table: str, report: Report, take: Callable[[Block], Any]) -> list[Any]:
-    """`[take(block) for block in blocks]` of one table, front to back.
+def scan(source: Source, table: str, report: Report) -> Iterator[Block]:
+    """The blocks of one table, front to back.
 
-    A file with a byte that is no UTF-8 is read again from its start as Latin-1, with a warning: nothing that
-    `take` returned before counts then.
+    A file with a byte that is no UTF-8 is read again from its start as Latin-1, with a warning: nothing before the last
+    block that says `first` counts then.
     """
     file = f"{source.name}/{table}"
     for latin in (False, True):
         try:
             with source.open(table) as stream:
-                return [take(block) for block in read_blocks(stream, file, latin)]
+                yield from read_blocks(stream, file, latin)
+            return
         except NotUtf8Error:
             report.warn(f"{file} is not UTF-8: read as Latin-1")
-    raise AssertionError("Latin-1 decodes every byte")
 
 
 def read_frame(source: Source, table: str, columns: tuple[str, ...], report: Report, required=()) -> pd.DataFrame:
@@ -36,13 +35,11 @@ def read_frame(source: Source, table: str, columns: tuple[str, ...], report: Rep
     """
     kinds: Types = dict.fromkeys(columns, pa.string())
     parts: list[pa.Table] = []
-    if table in source:
-
-        def take(block: Block) -> pa.Table:
-            require(block, required)
-            return block.parse(kinds)
-
-        parts = scan(source, table, report, take)
+    for block in scan(source, table, report) if table in source else ():
+        if block.first:
+            parts = []
+        require(block, required)
+        parts.append(block.parse(kinds))
     whole = pa.concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in columns})
     frame = pa.table([trimmed(whole[name]) for name in columns], names=list(columns)).to_pandas()
     frame["row"] = range(2, len(frame) + 2)

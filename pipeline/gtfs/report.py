@@ -68,3 +68,16 @@ class Report:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    @contextmanager
+    def shared_step(self, *names: str) -> Iterator[dict[str, float]]:
+        """A block that does several steps at once: its time is shared out by the seconds of work that it is told."""
+        work = dict.fromkeys(names, 0.0)
+        self.announce(names[0])
+        start = time.perf_counter()
+        try:
+            yield work
+        finally:
+            took, total = time.perf_counter() - start, sum(work.values()) or 1.0
+            for name, seconds in work.items():
+                self.seconds[name] = self.seconds.get(name, 0.0) + took * seconds / total

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from dask.delayed import Delayed, delayed
 
-from ...kernels import text, trips
+from ...cluster.dask import Workers
+from ...kernels import text
+from ...kernels.trips import group
 from ...storage.errors import HeadwayError
 from ...storage.timetable import ALIGHT, BOARD
+from ..ahead import prefetched
 from ..blocks import Block, Types, require, text_buffers, trimmed
 from .reading import scan
 from .report import Report
@@ -32,118 +36,136 @@ COLUMNS: Types = {
 NEEDED = ("trip_id", "stop_id", "stop_sequence", "arrival_time", "departure_time")
 BLANK_ID = -2
 
-CAUSES = {
-    trips.BAD_TIME: "a trip with a malformed time",
-    trips.UNKNOWN_STOP: "a trip with a stop_id that is unknown or no stop",
-    trips.BAD_SEQUENCE: "a trip with a malformed stop_sequence",
-    trips.REPEATED_SEQUENCE: "a trip with two different lines of one stop_sequence",
-    trips.UNTIMED_END: "a trip whose first or last stop is untimed",
-    trips.BACKWARDS: "a trip whose time runs backwards",
-}
 
+class Known(NamedTuple):
+    """What a block is read against.
 
-@dataclass(frozen=True)
-class TripRows:
-    """Rows of trips in order of trip and position.
-
-    `offset` int64[trips + 1]; `stop` int32, `arrival` and `departure` int32 seconds of the service day,
-    `flags` uint8 (`BOARD`, `ALIGHT`), each [rows].
+    `trip_ids`, `stop_ids` text; of each trip whether its rows are `wanted` (bool) and the second, if not 0, from which
+    a time makes it matter, `need` int32; how many trips are in a part.
     """
 
-    offset: np.ndarray
+    trip_ids: pa.Array
+    stop_ids: pa.Array
+    wanted: np.ndarray
+    need: np.ndarray
+    part: int
+
+
+class Rows(NamedTuple):
+    """Rows of trips: `trip`, `stop` (-1 unknown, `BLANK_ID`), `sequence`, `arrival`, `departure` int32, `flags` uint8
+    and `row` int64, the line of the block or file from 0."""
+
+    trip: np.ndarray
     stop: np.ndarray
+    sequence: np.ndarray
     arrival: np.ndarray
     departure: np.ndarray
     flags: np.ndarray
+    row: np.ndarray
 
 
-def read_trip_rows(
-    source: Source,
-    trip_ids: pa.Array,
-    need: np.ndarray,
-    stop_ids: pa.Array,
-    pool: Executor,
-    report: Report,
-) -> TripRows:
-    """Rows of the trips that matter, every rule of a trip applied.
+class BlockFacts(NamedTuple):
+    """What the driver has to know of a block: its lines, the parts of the trips that have rows in it, trips that matter
+    by a late time, the first ids that trips.txt lacks and how many lines have such."""
 
-    `trip_ids` text[trips], distinct. `need` int32[trips]: -1 for a trip that never matters, 0 for one that
-    does, else the second of its service day from which a departure of it would. `stop_ids` text[stops].
+    lines: int
+    parts: list[int]
+    late: np.ndarray
+    unknown: list[str]
+    unknown_lines: int
+
+
+class Blocks(NamedTuple):
+    """Tasks that give ({part: `Rows`}, `BlockFacts`) for each block of a file, and their facts."""
+
+    tasks: list[Delayed]
+    facts: list[BlockFacts]
+
+    def of_part(self, part: int) -> tuple[list[int], list[Delayed]]:
+        """The rows of a part, block after block, and the line of the file at which each of those blocks begins."""
+        begins = np.cumsum([0] + [facts.lines for facts in self.facts]).tolist()
+        some = [place for place, facts in enumerate(self.facts) if part in facts.parts]
+        rows = delayed(_rows_of)
+        return [begins[place] for place in some], [rows(self.tasks[place], part) for place in some]
+
+
+def read_blocks_of_trips(source: Source, known: Known, need: np.ndarray, crew: Workers, report: Report) -> Blocks:
+    """The rows of the trips that matter, block by block.
+
+    `need` int32[trips]: -1 for a trip that never matters, 0 for one that does, else the second of its service day from
+    which a departure of it would.
     """
-    wanted = need == 0
-    rows = _read(source, trip_ids, wanted, np.maximum(need, 0).astype(np.int32), stop_ids, pool, report)
-    if rows["late"].any():
-        rows = _read(source, trip_ids, wanted | rows["late"], np.zeros_like(need), stop_ids, pool, report)
-    del rows["late"]
-    file = f"{source.name}/stop_times.txt"
-    unknown = rows.pop("unknown")
-    report.drop(file, "a line with a trip_id that trips.txt lacks", *unknown)
-    with report.step("trips"):
-        return _clean(rows, source, trip_ids, report, file)
+    blocks = _read(source, known._replace(wanted=need == 0, need=np.maximum(need, 0).astype(np.int32)), crew, report)
+    late = need == 0
+    for facts in blocks.facts:
+        late[facts.late] = True
+    if (late & (need != 0)).any():
+        del blocks
+        blocks = _read(source, known._replace(wanted=late, need=np.zeros_like(need)), crew, report)
+    names = [name for facts in blocks.facts for name in facts.unknown]
+    lines = sum(facts.unknown_lines for facts in blocks.facts)
+    report.drop(f"{source.name}/stop_times.txt", "a line with a trip_id that trips.txt lacks", names, lines)
+    return blocks
 
 
-def _read(
-    source: Source,
-    trip_ids: pa.Array,
-    wanted: np.ndarray,
-    need: np.ndarray,
-    stop_ids: pa.Array,
-    pool: Executor,
-    report: Report,
-) -> dict:
-    """Columns of the wanted trips' rows in file order, `late` bool[trips], `unknown` (first ids, count)."""
-    late = np.zeros(len(wanted), np.bool_)
-
-    def submit(block: Block) -> Future[dict]:
-        require(block, NEEDED)
-        return pool.submit(_numbers, block, trip_ids, wanted, need, stop_ids, late)
-
-    with report.step("read stop_times"):
-        blocks = [future.result() for future in _bounded(source, report, submit)]
-    if not blocks:
+def _read(source: Source, known: Known, crew: Workers, report: Report) -> Blocks:
+    tasks: list[Delayed] = []
+    asked: list[Delayed] = []
+    facts: list[BlockFacts] = []
+    numbers, facts_of = delayed(_numbers), delayed(_facts)
+    (kept,) = crew.persist([delayed(known, traverse=False)])
+    waves = _waves(scan(source, "stop_times.txt", report), 2 * crew.count)
+    with report.step("read stop_times"), closing(prefetched(waves, 1)) as read:
+        for wave in read:
+            if wave[0].first:
+                tasks, asked, facts = [], [], []
+            require(wave[0], NEEDED)
+            made = crew.persist([numbers(block, kept) for block in wave])
+            facts += crew.compute(asked)  # of the wave before, so that two are at work
+            asked = [facts_of(block) for block in made]
+            tasks += made
+        facts += crew.compute(asked)
+    if not tasks:
         raise HeadwayError(f"{source.name}/stop_times.txt: it holds no lines; fetch the feed again")
-    columns: dict = {
-        name: np.concatenate([block[name] for block in blocks])
-        for name in ("trip", "stop", "sequence", "arrival", "departure", "flags", "row")
-    }
-    begins = np.cumsum([0] + [block["rows"] for block in blocks])
-    columns["row"] += np.repeat(begins[:-1], [len(block["row"]) for block in blocks])
-    first = [name for block in blocks for name in block["unknown"][0]]
-    columns["unknown"] = (first, sum(block["unknown"][1] for block in blocks))
-    columns["late"] = late & ~wanted
-    return columns
+    return Blocks(tasks, facts)
 
 
-def _bounded(source: Source, report: Report, submit: Callable[[Block], Future[dict]]) -> list[Future[dict]]:
-    """Futures of all blocks; reading waits while the pool is behind, so that few blocks are in memory."""
-    pending: list[Future[dict]] = []
+def _waves(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
+    """So many blocks at a time, the first block of a reading always first."""
+    wave: list[Block] = []
+    for block in blocks:
+        if wave and (block.first or len(wave) == size):
+            yield wave
+            wave = []
+        wave.append(block)
+    if wave:
+        yield wave
 
-    def take(block: Block) -> Future[dict]:
-        while len(pending) > 4:
-            pending.pop(0).result()
-        pending.append(submit(block))
-        return pending[-1]
 
-    return scan(source, "stop_times.txt", report, take)
+def _facts(block: tuple[dict[int, Rows], BlockFacts]) -> BlockFacts:
+    return block[1]
 
 
-def _numbers(block: Block, trip_ids, wanted, need, stop_ids, late) -> dict:
-    """One block's rows of wanted trips as numbers; marks `late` trips on the way."""
+def _rows_of(block: tuple[dict[int, Rows], BlockFacts], part: int) -> Rows:
+    return block[0][part]
+
+
+def _numbers(block: Block, known: Known) -> tuple[dict[int, Rows], BlockFacts]:
+    """One block's rows of wanted trips as numbers, by part of the trips."""
     table = block.parse(COLUMNS)
-    trip, trip_names = _codes(table["trip_id"], trip_ids)
-    trip_of = pc.index_in(trip_names, value_set=trip_ids).fill_null(-1).to_numpy()  # type: ignore[attr-defined]
-    stop, stop_names = _codes(table["stop_id"], stop_ids)
-    stop_of = pc.index_in(stop_names, value_set=stop_ids).fill_null(-1).to_numpy()  # type: ignore[attr-defined]
+    trip, trip_names = _codes(table["trip_id"], known.trip_ids)
+    trip_of = pc.index_in(trip_names, value_set=known.trip_ids).fill_null(-1).to_numpy()  # type: ignore[attr-defined]
+    stop, stop_names = _codes(table["stop_id"], known.stop_ids)
+    stop_of = pc.index_in(stop_names, value_set=known.stop_ids).fill_null(-1).to_numpy()  # type: ignore[attr-defined]
     stop_of = np.where(pc.equal(stop_names, "").to_numpy(zero_copy_only=False), BLANK_ID, stop_of)  # type: ignore[attr-defined]
 
     # Index -1 (an unknown trip) reads the last entry, which these arrays have for that.
-    keep = np.append(wanted, False)[trip_of]
-    bound = np.append(need, np.int32(0))[trip_of]
+    keep = np.append(known.wanted, False)[trip_of]
+    bound = np.append(known.need, np.int32(0))[trip_of]
+    late = np.zeros(len(trip_of), np.bool_)
     if bound.any():
-        here = np.zeros(len(trip_of), np.bool_)
         for name in ("arrival_time", "departure_time"):
-            text.mark_late(*text_buffers(table[name]), trip, bound, here)
-        late[trip_of[here]] = True
+            text.mark_late(*text_buffers(table[name]), trip, bound, late)
     unknown = text.rows_of(trip, trip_of < 0) if (trip_of < 0).any() else np.empty(0, np.int64)
 
     rows = text.rows_of(trip, keep)
@@ -151,16 +173,32 @@ def _numbers(block: Block, trip_ids, wanted, need, stop_ids, late) -> dict:
     for name, flag in (("pickup_type", BOARD), ("drop_off_type", ALIGHT)):
         if name in block.header:
             flags[text.is_one(*text_buffers(table[name]), rows)] &= ~np.uint8(flag)
+    found = Rows(
+        trip_of[trip[rows]].astype(np.int32),
+        stop_of[stop[rows]].astype(np.int32),
+        text.parse_counts(*text_buffers(table["stop_sequence"]), rows),
+        text.parse_times(*text_buffers(table["arrival_time"]), rows),
+        text.parse_times(*text_buffers(table["departure_time"]), rows),
+        flags,
+        rows,
+    )
+    names = [trip_names[int(trip[row])].as_py() for row in unknown[:5]]
+    parts = _by_part(found, known.part)
+    return parts, BlockFacts(len(table), list(parts), trip_of[late], names, len(unknown))
+
+
+def _by_part(rows: Rows, size: int) -> dict[int, Rows]:
+    """Rows by part of the trips, in a part in their order."""
+    part = rows.trip // np.int32(size)
+    if not len(part):
+        return {}
+    least = int(part.min())
+    offset, order = group(part - np.int32(least), int(part.max()) - least + 1)
+    if len(offset) == 2:
+        return {least: rows}
     return {
-        "rows": len(table),
-        "trip": trip_of[trip[rows]].astype(np.int32),
-        "stop": stop_of[stop[rows]].astype(np.int32),
-        "sequence": text.parse_counts(*text_buffers(table["stop_sequence"]), rows),
-        "arrival": text.parse_times(*text_buffers(table["arrival_time"]), rows),
-        "departure": text.parse_times(*text_buffers(table["departure_time"]), rows),
-        "flags": flags,
-        "row": rows,
-        "unknown": ([trip_names[int(trip[row])].as_py() for row in unknown[:5]], len(unknown)),
+        least + place: Rows(*(column[order[offset[place] : offset[place + 1]]] for column in rows))
+        for place in np.flatnonzero(np.diff(offset)).tolist()
     }
 
 
@@ -172,39 +210,12 @@ def _codes(column: pa.ChunkedArray, known: pa.Array) -> tuple[np.ndarray, pa.Arr
     return whole.indices.to_numpy(), trimmed(whole.dictionary).cast(known.type)
 
 
-def _clean(rows: dict, source: Source, trip_ids: pa.Array, report: Report, file: str) -> TripRows:
-    blank = rows["stop"] == BLANK_ID
-    if blank.any():
-        names = trip_ids.take(pa.array(rows["trip"][blank][:5])).to_pylist()
-        report.drop(file, "a line without stop_id", names, int(blank.sum()))
-        rows = {name: column[~blank] for name, column in rows.items()}
-    offset, order = trips.group(rows["trip"], len(trip_ids))
-    if not trips.are_sorted(offset, order, rows["sequence"]):
-        order = np.lexsort((rows["sequence"], rows["trip"]))  # stable: lines of one sequence stay in file order
-    repeated = trips.repeats(offset, order, rows["sequence"])
-    if repeated.any():
-        identical = _identical(source, rows["row"][order[repeated]])
-        order = order[~np.isin(rows["row"][order], identical)]
-        offset = np.concatenate([[0], np.cumsum(np.bincount(rows["trip"][order], minlength=len(trip_ids)))])
-    sequence, stop, arrival, departure, flags = (
-        rows[name][order] for name in ("sequence", "stop", "arrival", "departure", "flags")
-    )
-    kept, causes = trips.clean(offset, sequence, stop, arrival, departure, flags)
-    for cause, words in CAUSES.items():
-        which = np.flatnonzero(causes == cause)
-        report.drop(file, words, trip_ids.take(pa.array(which[:5])).to_pylist(), len(which))
-    end = kept[-1]
-    return TripRows(kept, stop[:end], arrival[:end], departure[:end], flags[:end])
-
-
-def _identical(source: Source, rows: np.ndarray) -> np.ndarray:
+def identical_lines(source: Source, rows: np.ndarray) -> np.ndarray:
     """Of the given rows (numbers from 0), those that repeat an earlier line to the letter (blanks aside)."""
     wanted = np.sort(rows)
     begin = 0
     parts: list[pd.DataFrame] = []
-
-    def take(block: Block) -> None:
-        nonlocal begin, parts
+    for block in scan(source, "stop_times.txt", Report()):  # what there is to warn of was said at the first reading
         if block.first:
             begin, parts = 0, []
         table = block.parse(dict.fromkeys(block.header, pa.string()))
@@ -215,7 +226,5 @@ def _identical(source: Source, rows: np.ndarray) -> np.ndarray:
             parts.append(pa.table([trimmed(column) for column in chosen.columns], names=names).to_pandas())
             parts[-1].index = pd.Index(here)
         begin += len(table)
-
-    scan(source, "stop_times.txt", Report(), take)  # what there is to warn of was said at the first reading
     lines = pd.concat(parts)
     return lines.index[lines.duplicated(keep="first")].to_numpy()

@@ -27,15 +27,12 @@ def distinct_trips(trips: pd.DataFrame, file: str, report: Report) -> pd.DataFra
     return trips.assign(trip=np.arange(len(trips), dtype=np.int32))
 
 
-def seconds_needed(
-    trips: pd.DataFrame, active: pd.DataFrame, offsets: pd.DataFrame, frequencies: pd.DataFrame, horizon: int
-) -> np.ndarray:
+def seconds_needed(trips: pd.DataFrame, days: pd.DataFrame, frequencies: pd.DataFrame, horizon: int) -> np.ndarray:
     """For each trip the second of its service day from which a departure is inside the horizon, int32[trips].
 
-    0 where the trip is to be read whatever its times, -1 where no date of `active` lets it matter. `offsets`
-    has `date` and `offset`, the seconds from the store's midnight to that of the date.
+    0 where the trip is to be read whatever its times, -1 where no day lets it matter. `days` has `service_id` and
+    `offset`, the seconds from the store's midnight to that of a date on which it is active.
     """
-    days = active.merge(offsets, on="date")
     days = days[days["offset"] < horizon]
     days = days.assign(need=(-days["offset"]).clip(lower=0))
     least = days.groupby("service_id", as_index=False)["need"].min()
@@ -72,17 +69,16 @@ def clean_frequencies(frequencies: pd.DataFrame, trips: pd.DataFrame, file: str,
 
 def runs(
     trips: pd.DataFrame,
-    active: pd.DataFrame,
-    offsets: pd.DataFrame,
+    days: pd.DataFrame,
     frequencies: pd.DataFrame,
     times: pd.DataFrame,
     horizon: int,
 ) -> pd.DataFrame:
     """Each time that a trip runs with a departure in [0, horizon): `trip`, `shift`, sorted by both.
 
-    `shift` is what to add to the trip's own times. `times` has `trip` with its `first` and `last` departure.
+    `shift` is what to add to the trip's own times. `times` has `trip` with its `first` and `last` departure. `days` as
+    for `seconds_needed`; a service may go by its id or a number.
     """
-    days = active.merge(offsets, on="date")[["service_id", "offset"]]
     latest = int(times["last"].max()) if len(times) else 0
     if len(frequencies):
         latest += int(frequencies["end"].max())

@@ -173,11 +173,22 @@ class Run:
         back from the disk."""
         begun = perf_counter()
         with Steps(self.quiet) as steps:
+            report = self._written(day, settings, target, steps)
+            with report.step("verify"):
+                written = stores.load(target, verify=True)
+        self.night.seconds |= report.seconds
+        if not self.quiet:
+            show.built(written, report, target, perf_counter() - begun)
+        return written
+
+    def _written(self, day: date, settings: Settings, target: Path, steps: Steps) -> Report:
+        with bundle.draft(target) as draft:
             while True:
                 report = Report(announce=steps)
                 good = [feed for feed in self.night.feeds if feed.broken is None]
                 try:
-                    store = build_feeds([feed.path for feed in good], day, settings, report, prefixed(self.planned))
+                    paths = [feed.path for feed in good]
+                    store = build_feeds(paths, day, settings, report, prefixed(self.planned), draft.array)
                     break
                 except FeedError as error:
                     next(feed for feed in good if feed.path == error.path).broken = str(error)
@@ -188,13 +199,8 @@ class Run:
                 broken = {feed.name: feed.broken for feed in self.night.feeds if feed.broken is not None}
                 facts = {"rebuild": f"headway nightly {self.planned.file.name}", "left out": broken}
                 warnings = store.facts["warnings"] + [f"left out: {why}" for why in broken.values()]
-                replace(store, facts=store.facts | facts | {"warnings": warnings}).save(target)
-            with report.step("verify"):
-                written = stores.load(target, verify=True)
-        self.night.seconds |= report.seconds
-        if not self.quiet:
-            show.built(written, report, target, perf_counter() - begun)
-        return written
+                replace(store, facts=store.facts | facts | {"warnings": warnings}).finish(draft)
+        return report
 
     def _refuse_changed(self, feeds: list[PlannedFeed]) -> None:
         """A feed replaced while it was read may have given tables of two editions, which no rule of a feed finds."""

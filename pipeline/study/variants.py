@@ -28,10 +28,10 @@ class Variant:
 def variants_of(store: Store, threads: int) -> list[Variant]:
     """The given store first. Without trips there are no schemes of sub-trips."""
     own, scheme = store.cluster_ap.width // 60, store.facts["build"]["subtrips"]
-    departure = store.connections.departure
+    latest = int(store.connections.departure.max())
     found = [Variant("", "", own, scheme, lambda: store)]
     for minutes in WIDTHS:
-        if minutes != own and clusters_of(departure, minutes) <= MOST_CLUSTERS:
+        if minutes != own and clusters_of(latest, minutes) <= MOST_CLUSTERS:
             make = partial(with_clusters, store, minutes, threads)
             found.append(Variant("clusters", f"{minutes} min", minutes, scheme, make))
     if len(store.timetable.trips.ids):
