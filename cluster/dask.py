@@ -69,7 +69,8 @@ class Workers:
 def workers(kind: str, count: int | None, memory: int | None, scratch: str | None, threads: int) -> Iterator[Workers]:
     """Workers of a kind: "threads", "processes", "cuda", or the address of a Dask scheduler.
 
-    threads: of kind "threads", and as many "processes" where `count` is None; "cuda" has one a GPU then. memory: bytes
+    threads: of kind "threads", and as many "processes" where `count` is None; "cuda" has a worker a GPU then, and the
+    threads are shared among them. memory: bytes
     of a local worker, above which results spill to `scratch`; None: equal shares of the machine, its temporary folder.
     Raises `HeadwayError` where they can't be had.
     """
@@ -115,7 +116,8 @@ def _local(
     }
     options: dict[str, Any] = {
         "n_workers": count,
-        "threads_per_worker": 1,
+        # What runs on a GPU is only part of the work: its worker takes a share of the cores, too.
+        "threads_per_worker": max(1, threads // count) if kind == "cuda" else 1,
         "memory_limit": memory or MEMORY_LIMIT // count,
         "local_directory": scratch,
         "dashboard_address": None,

@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from ..cluster.dask import Workers
@@ -17,6 +18,7 @@ from .connections_file import read_connections
 from .gather import New, in_memory
 from .graph import On, build_raw, build_store
 from .gtfs import Walking, read_network
+from .gtfs.frames import Frames
 from .gtfs.report import Report
 from .settings import Settings
 
@@ -39,8 +41,9 @@ def build_feeds(
     walk = settings.walk
     walking = Walking(walk.radius_m, walk.speed_mps, walk.detour) if walk.mode == "default" else None
     with settings.open_workers() as crew:
-        network, feed_facts = read_network(feeds, day, settings.build.days, walking, crew, report, prefixed)
         on = _on(crew, settings)
+        frames: Frames = "cudf" if on.gpu and not _without("cudf") else "pandas"
+        network, feed_facts = read_network(feeds, day, settings.build.days, walking, crew, report, prefixed, frames)
         store = build_store(network, settings.build.subtrips, settings.build.cluster_minutes, on, report, new)
     if store is None:
         spans = "; ".join(f"{fact.name} is active from {fact.first_date} to {fact.last_date}" for fact in feed_facts)
@@ -74,12 +77,23 @@ def build_connections(path: Path, settings: Settings, report: Report, new: New =
 
 
 def _on(crew: Workers, settings: Settings) -> On:
-    """Partitions are for GPUs where each worker has one that works; threads and local processes use none."""
-    return On(crew, settings.workers.kind not in ("threads", "processes") and all(crew.on_each(_has_gpu)))
+    """Partitions are for GPUs where each worker has one that works; threads and local processes use none unasked.
+
+    Raises `HeadwayError` where GPUs are asked for and can't be used.
+    """
+    asked = settings.build.frames
+    if asked == "pandas" or (asked == "auto" and settings.workers.kind in ("threads", "processes")):
+        return On(crew)
+    trouble = next(filter(None, crew.on_each(partial(_without, "cupy"))), _without("cudf") if asked == "cudf" else "")
+    if trouble and asked == "cudf":
+        raise HeadwayError(f"build.frames=cudf: {trouble}; --set build.frames=auto does without")
+    return On(crew, gpu=not trouble)
 
 
-def _has_gpu() -> bool:
-    return not cuda_device().trouble and importlib.util.find_spec("cupy") is not None
+def _without(package: str) -> str:
+    """What keeps this process from using a GPU by a package."""
+    installed = importlib.util.find_spec(package) is not None
+    return cuda_device().trouble or ("" if installed else f"{package} is not installed: pip install headway[gpu]")
 
 
 def _with_facts(store: Store, sources: list[dict], build: dict, report: Report, command: str) -> Store:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from conftest import build, connections_store
 from headway.cluster.dask import workers
+from headway.cluster.devices import cuda_device
 from headway.pipeline import blocks, graph, network
 from headway.pipeline.graph import On, build_store, with_clusters, with_subtrips
 from headway.pipeline.gtfs import read_network
@@ -231,3 +232,9 @@ def made_by(crew, path: Path, subtrips: str, meanwhile=lambda: None) -> tuple[di
     assert store is not None
     store.facts["rebuild"] = ""
     return contents(store), report
+
+
+@pytest.mark.skipif(not cuda_device().trouble, reason="there is a GPU")
+def test_a_gpu_that_is_asked_for_and_missing(tmp_path: Path) -> None:
+    with pytest.raises(HeadwayError, match=r"build.frames=cudf: .*; --set build.frames=auto does without"):
+        build([tmp_path], build__frames="cudf")

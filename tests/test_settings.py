@@ -39,7 +39,7 @@ def lines(text: str) -> dict[str, str]:
 def test_profiles_there_are() -> None:
     assert PROFILES == ["cloud", "gpu-node", "laptop", "one-gpu"]
     kinds = {name: load_settings(name).workers.kind for name in PROFILES}
-    assert kinds == {"cloud": "tcp://scheduler:8786", "gpu-node": "cuda", "laptop": "threads", "one-gpu": "cuda"}
+    assert kinds == {"cloud": "tcp://scheduler:8786", "gpu-node": "cuda", "laptop": "threads", "one-gpu": "threads"}
 
 
 def test_laptop_is_the_defaults_with_every_key() -> None:

@@ -23,6 +23,7 @@ from .broken import FeedError, of_feed
 from .clock import DAY
 from .feed import Feed, feed_zone, read_feed
 from .footpaths import footpaths
+from .frames import Frames
 from .places import members
 from .report import Report
 from .source import Source, open_source
@@ -61,6 +62,7 @@ def read_network(
     crew: Workers,
     report: Report,
     prefixed: bool | None = None,
+    frames: Frames = "pandas",
 ) -> tuple[Network, list[FeedFacts]]:
     """Read feeds into one network on the first feed's clock; vertices are stops in the order of the feeds.
 
@@ -86,7 +88,7 @@ def read_network(
         hashes = [hashing.submit(source.digest) for source in sources]
         for source, prefix in zip(sources, prefixes, strict=True):
             with of_feed(source.path):
-                read.append(read_feed(source, prefix, day, days, zone, base, crew, report))
+                read.append(read_feed(source, prefix, day, days, zone, base, crew, report, frames))
             base += int((~read[-1].places["is_station"]).sum())
         for source, feed, future in zip(sources, read, hashes, strict=True):
             with of_feed(source.path):

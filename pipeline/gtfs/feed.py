@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -16,6 +19,7 @@ from ...storage.errors import HeadwayError
 from .. import network
 from . import clock, services
 from .footpaths import TRANSFERS, clean_transfers
+from .frames import Frames, library, text_column, to_host
 from .places import STOPS, places
 from .reading import read_frame
 from .report import Report
@@ -23,6 +27,8 @@ from .source import Source
 from .stop_times import Known, read_blocks_of_trips
 from .trip_parts import Found, Running, trip_parts
 from .trips import FREQUENCIES, TRIPS, clean_frequencies, distinct_trips, seconds_needed
+
+Read = Callable[..., Any]  # `read_frame` of one feed
 
 
 @dataclass(frozen=True)
@@ -59,20 +65,23 @@ def read_feed(
     base: int,
     crew: Workers,
     report: Report,
+    frames: Frames = "pandas",
 ) -> Feed:
     """Read what of a feed matters to a store that covers `days` days from `day`; its first stop is vertex `base`.
+
+    `frames` are for the tables but stop_times.txt, which becomes arrays at once.
 
     Raises `HeadwayError` for a file without its required columns, a damaged file, a date outside the feed's
     service, and the first drop of a strict report.
     """
-    horizon = clock.DAY * days
+    horizon, read = clock.DAY * days, partial(read_frame, source, report=report, frames=frames)
     with report.step("read tables"):
         zone = feed_zone(source, report)
-        stop_table = _filled(source, "stops.txt", STOPS, ("stop_id",), report)
-        found = places(stop_table, prefix, f"{source.name}/stops.txt", report)
-        trip_table = _filled(source, "trips.txt", TRIPS, ("trip_id", "service_id"), report)
+        stop_table = _filled(read, source, "stops.txt", STOPS, ("stop_id",))
+        found = to_host(places(stop_table, prefix, f"{source.name}/stops.txt", report))
+        trip_table = _filled(read, source, "trips.txt", TRIPS, ("trip_id", "service_id"))
         trips = distinct_trips(trip_table, f"{source.name}/trips.txt", report)
-        calendar, exceptions = _calendars(source, trips, report)
+        calendar, exceptions = _calendars(read, source, trips, report)
         first, last = _span(source, calendar, exceptions)
         if not first <= day <= last:
             raise HeadwayError(
@@ -81,19 +90,22 @@ def read_feed(
             )
         offsets = clock.day_offsets(day, days, zone, store_zone)
         active = services.active_days(calendar, exceptions, offsets)
-        dates = pd.DataFrame({"date": [f"{when:%Y%m%d}" for when in offsets], "offset": list(offsets.values())})
+        shifts = {"date": [f"{when:%Y%m%d}" for when in offsets], "offset": list(offsets.values())}
+        dates = library(active).DataFrame(shifts)
         active_days = active.merge(dates, on="date")[["service_id", "offset"]]
-        frequency_table = read_frame(source, "frequencies.txt", FREQUENCIES, report)
+        frequency_table = read("frequencies.txt", FREQUENCIES)
         frequencies = clean_frequencies(frequency_table, trips, f"{source.name}/frequencies.txt", report)
-        transfer_table = read_frame(source, "transfers.txt", TRANSFERS, report)
-        transfers = clean_transfers(transfer_table, prefix, f"{source.name}/transfers.txt", report)
+        transfer_table = read("transfers.txt", TRANSFERS)
+        transfers = to_host(clean_transfers(transfer_table, prefix, f"{source.name}/transfers.txt", report))
         need = seconds_needed(trips, active_days, frequencies, horizon)
-    trip_ids = pa.array(trips["trip_id"], pa.string())
+        of_trips, of_days = map(to_host, _numbered(trips, active_days))
+        frequencies = to_host(frequencies)
+    trip_ids = text_column(trips["trip_id"])
     stop_ids = pa.array(found["id"][~found["is_station"]].str.slice(len(prefix)), pa.string())
     known = Known(trip_ids, stop_ids, need == 0, need, network.TRIPS_A_PART)
     blocks = read_blocks_of_trips(source, known, need, crew, report)
     with report.step("trips"):
-        running = Running(*_numbered(trips, active_days), frequencies, horizon, base)
+        running = Running(of_trips, of_days, frequencies, horizon, base)
         parts, seen = trip_parts(source, trip_ids, known.part, blocks, running, crew, report)
     return Feed(source.name, zone, first, last, found, trip_ids, parts, seen, transfers)
 
@@ -108,19 +120,19 @@ def _numbered(trips: pd.DataFrame, days: pd.DataFrame) -> tuple[pd.DataFrame, pd
     return of_trips.rename(columns={"number": "service_id"}), of_days.rename(columns={"number": "service_id"})
 
 
-def _filled(source: Source, table: str, columns: tuple[str, ...], required: tuple[str, ...], report: Report):
+def _filled(read: Read, source: Source, table: str, columns: tuple[str, ...], required: tuple[str, ...]) -> Any:
     """A table that no feed can do without."""
-    frame = read_frame(source, table, columns, report, required)
+    frame = read(table, columns, required=required)
     if not len(frame):
         raise HeadwayError(f"{source.name}/{table}: it holds no lines; fetch the feed again")
     return frame
 
 
-def _calendars(source: Source, trips: pd.DataFrame, report: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _calendars(read: Read, source: Source, trips: pd.DataFrame, report: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Good lines of both calendars, of services that a trip uses."""
     calendar, exceptions = (
         clean(
-            read_frame(source, table, columns, report, required=columns[:1] + columns[-2:]),
+            read(table, columns, required=columns[:1] + columns[-2:]),
             f"{source.name}/{table}",
             report,
         )
@@ -135,8 +147,9 @@ def _calendars(source: Source, trips: pd.DataFrame, report: Report) -> tuple[pd.
 
 def service_span(source: Source, report: Report) -> tuple[date, date]:
     """First and last active date of a feed's trips. Raises `HeadwayError` where there is none."""
-    trip_table = _filled(source, "trips.txt", TRIPS, ("trip_id", "service_id"), report)
-    return _span(source, *_calendars(source, trip_table, report))
+    read = partial(read_frame, source, report=report)
+    trip_table = _filled(read, source, "trips.txt", TRIPS, ("trip_id", "service_id"))
+    return _span(source, *_calendars(read, source, trip_table, report))
 
 
 def _span(source: Source, calendar: pd.DataFrame, exceptions: pd.DataFrame) -> tuple[date, date]:

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
+
+Frames = Literal["pandas", "cudf"]
+
+
+def to_frame(table: pa.Table, frames: Frames) -> Any:
+    """A frame of one of the libraries; cuDF is imported only where it is asked for."""
+    if frames == "pandas":
+        return table.to_pandas()
+    import cudf  # pyright: ignore[reportMissingImports]
+
+    return cudf.DataFrame.from_arrow(table)
 
 
 def library(frame: Any) -> Any:

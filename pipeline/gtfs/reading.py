@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-import pandas as pd
+import numpy as np
 import pyarrow as pa
 
 from ..blocks import Block, NotUtf8Error, Types, read_blocks, require, trimmed
+from .frames import Frames, to_frame
 from .report import Report
 from .source import Source
 
@@ -28,7 +30,9 @@ def scan(source: Source, table: str, report: Report) -> Iterator[Block]:
             report.warn(f"{file} is not UTF-8: read as Latin-1")
 
 
-def read_frame(source: Source, table: str, columns: tuple[str, ...], report: Report, required=()) -> pd.DataFrame:
+def read_frame(
+    source: Source, table: str, columns: tuple[str, ...], report: Report, required=(), frames: Frames = "pandas"
+) -> Any:
     """One small table as a frame of trimmed text, absent columns empty, with `row` (2 is the first data row).
 
     Raises `HeadwayError` when the file lacks a `required` column. An absent or empty file gives no rows.
@@ -41,6 +45,5 @@ def read_frame(source: Source, table: str, columns: tuple[str, ...], report: Rep
         require(block, required)
         parts.append(block.parse(kinds))
     whole = pa.concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in columns})
-    frame = pa.table([trimmed(whole[name]) for name in columns], names=list(columns)).to_pandas()
-    frame["row"] = range(2, len(frame) + 2)
-    return frame
+    texts = [trimmed(whole[name]) for name in columns]
+    return to_frame(pa.table([*texts, np.arange(2, len(whole) + 2)], names=[*columns, "row"]), frames)
