@@ -33,6 +33,9 @@ from .partition import Assembled, Expanded, TripPart
 CONNECTIONS_A_PART = 1 << 18
 """About so many connections are in a range of tails. Fixed, as `network.TRIPS_A_PART` is."""
 
+FOR_A_GPU = 1 << 22
+"""The same for a GPU, which needs more work at a time; the bytes of a store are the same."""
+
 MOST_CLUSTERS = 2**16  # their numbers are uint16
 
 
@@ -98,7 +101,7 @@ def build_raw(
         places, footpaths = vertex_order.renumber(timetable.places, timetable.footpaths, number)
         timetable = replace(timetable, places=places, footpaths=footpaths)
     with report.step("connections"):
-        cuts = _cuts(np.bincount(number[raw.tail], minlength=timetable.vertices))
+        cuts = _cuts(np.bincount(number[raw.tail], minlength=timetable.vertices), on.gpu)
         crew = on.crew
         (numbers,) = crew.persist([delayed(number, traverse=False)])
         ranged = delayed(_ranged)
@@ -156,10 +159,11 @@ def _offsets(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
-def _cuts(departures: np.ndarray) -> np.ndarray:
+def _cuts(departures: np.ndarray, gpu: bool) -> np.ndarray:
     """Ranges of vertices with about equally many departures (int64[vertices]): int64[ranges + 1]."""
     total = np.cumsum(departures)
-    marks = np.arange(CONNECTIONS_A_PART, total[-1], CONNECTIONS_A_PART)
+    size = FOR_A_GPU if gpu else CONNECTIONS_A_PART
+    marks = np.arange(size, total[-1], size)
     return np.unique([0, *np.searchsorted(total, marks), len(departures)])
 
 
@@ -168,7 +172,7 @@ def expand(network: Network, number: np.ndarray, subtrips: str, on: On) -> tuple
     departures = np.zeros(network.vertices, np.int64)
     for fact in network.facts:
         departures[number[fact.vertex]] += fact.departures
-    cuts = _cuts(departures)
+    cuts = _cuts(departures, on.gpu)
     runs = _offsets(np.array([fact.runs for fact in network.facts], np.int64))
     mean = sum(fact.hops for fact in network.facts) / max(1, int(runs[-1]))
     (numbers,) = on.crew.persist([delayed(number, traverse=False)])
