@@ -181,8 +181,10 @@ def _relabelled(
         raise HeadwayError(f"{len(ids):,} nodes, {MOST:,} is the most")
     if given is not None:
         outside = f"is not in 0..{len(ids) - 1}" if isinstance(nodes, int | np.integer) else "is none of the nodes"
-        for held, row in zip((source, target), rows, strict=True):
-            _refuse(row < 0, held, where, f"{outside}; mend it, or give more nodes")
+        bad = [row < 0 for row in rows]
+        first = [int(mask.argmax()) if mask.any() else len(mask) for mask in bad]
+        which = int(first[1] < first[0])
+        _refuse(bad[which], (source, target)[which], where, f"{outside}; mend it, or give more nodes")
     return rows[0].astype(np.uint32), rows[1].astype(np.uint32), ids
 
 
