@@ -271,6 +271,8 @@ def test_save_and_load(tmp_path: Path) -> None:
         (lambda g: graph_of([(0, 1, 2, 1.0)], width=1, ticks=2), "width and ticks both make ticks"),
         (lambda g: graph_of([(0, 1, 2, 1.0)], width=0), "width 0: give an integer from 1 on"),
         (lambda g: graph_of([(0, 1, 2, 1.0)], start=0), "give width too"),
+        (lambda g: graph_of([(0, 1, 2, 1.0)], width="1h"), "width 1h: give an integer from 1 on"),
+        (lambda g: graph_of([(0, 1, 2, 1.0)], width=1, start=0.5), "start 0.5: give an integer"),
         (lambda g: graph_of([(0, 1, 2, 1.0)], width=1, start=3), "time 2 is before the start 3"),
         (lambda g: graph_of([(0, 1, 2, 1.0)], times=[3, 4]), "time 2 is before the first tick's, 3"),
         (lambda g: graph_of([(0, 1, 2, 1.0)], times=[3, 3]), "each later than the one before"),

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from headway.pipeline import blocks
 from hypothesis import given
 from hypothesis import strategies as st
 from snapshot_oracle import check_arrays, edges_of
@@ -102,6 +103,27 @@ def test_text_ids_with_leading_zeros(tmp_path: Path) -> None:
     assert graph.ids.to_pylist() == [7, 2**63 + 5]
 
 
+@pytest.mark.parametrize("block", [8, 24, 1 << 20])
+def test_blocks_of_a_file_are_of_one_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """Whether ids are integers or text is settled by the whole file, however it is cut; rows are counted through."""
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    rows = [(f"{k}", f"{k % 3}", k, k / 4) for k in range(20)]
+    text = "src,dst,time,value\n" + "".join(f"{s},{d},{t},{v:g}\n" for s, d, t, v in rows)
+    assert labelled(hw.DTCSR.from_events(write(tmp_path, text))) == [(int(s), int(d), t) for s, d, t, _ in rows]
+    graph = hw.DTCSR.from_events(write(tmp_path, text + "a,2,20,0.5\n"))
+    assert labelled(graph) == [(s, d, t) for s, d, t, _ in [*rows, ("a", "2", 20, 0)]]
+    assert graph.window(0, 20).values().sum() == sum(v for *_, v in rows) + 0.5
+    big = hw.DTCSR.from_events(write(tmp_path, text + f"{2**64 - 1},2,20,0.5\n"))
+    assert labelled(big) == [(int(s), int(d), t) for s, d, t, _ in [*rows, (str(2**64 - 1), "2", 20, 0)]]
+    for line, words in (
+        ("1,2,x,1", "row 22: time 'x'"),
+        ("1,2,3,x", "row 22: value 'x'"),
+        (",2,3,1", "row 22: src is"),
+    ):
+        with pytest.raises(hw.HeadwayError, match=words):
+            hw.DTCSR.from_events(write(tmp_path, f"{text}{line}\n"))
+
+
 def test_categories_that_do_not_occur() -> None:
     frame = pd.DataFrame({"src": ["b", "a"], "dst": ["a", "c"], "time": [0, 1]})
     frame["src"] = frame["src"].astype(pd.CategoricalDtype(["z", "b", "a"]))
@@ -144,7 +166,7 @@ def test_frames_of_other_libraries() -> None:
         ("src,dst,time\n1,,3\n", "row 2: dst is missing"),
         ("src,dst,time\n1,2,3\n1,2\n", "row 3: time is missing"),
         ("src,dst,time,value\n1,2,3,4\n1,2,3,much\n", "row 3: value 'much' is no finite number"),
-        ("src,dst,time,value\n1,2,3,nan\n", "row 2: value 'nan' is no finite number"),
+        ("src,dst,time,value\n1,2,3,nan\n", "row 2: value nan is no finite number"),
         ("1 2 3\n1 2 x\n", "row 2: time 'x' is no integer"),
         ("1 2\n", "row 1: 2 numbers and no header"),
         ("1 2 3 4 5\n", "row 1: 5 numbers and no header"),
