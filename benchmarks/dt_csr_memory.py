@@ -121,6 +121,7 @@ def measure(source: np.ndarray, target: np.ndarray, first: int, step: int, slide
     sizes = {
         "forward": sum(size for name, size in arrays.items() if name.startswith("by_source")),
         "twin": sum(arrays.values()) - extra - arrays["times"],
+        "twin, next": sum(arrays.values()) - arrays["values"] - arrays["times"],
         "twin, values, next": sum(arrays.values()) - arrays["times"],
         "held after building": held,
         "CSR per snapshot, both ways": sum(array.nbytes for array in csr_per_snapshot(graph, length)),

@@ -15,6 +15,7 @@ PAGE = (ROOT / "docs" / "graphs.md").read_text()
 COLUMNS = (
     "forward",
     "twin",
+    "twin, next",
     "twin, values, next",
     "CSR per snapshot, both ways",
     "COO per snapshot",
