@@ -66,9 +66,10 @@ class DTCSR(dt_csr.DTCSR):
                 events = dict(zip(("src", "dst", "time", "value"), events, strict=False))
             if not isinstance(events, Mapping) and not hasattr(events, "columns"):
                 raise HeadwayError("events: give a file, a frame, a mapping of columns, or (src, dst, time[, value])")
-            held = list(events if isinstance(events, Mapping) else events.columns)
-            found = names.found([str(name) for name in held], "events")
-            columns = {name: column(label, events[label]) for name, label in found.items()}
+            held = list(events) if isinstance(events, Mapping) else getattr(events, "column_names", events.columns)
+            labels = {str(label): label for label in held}
+            found = names.found([str(label) for label in held], "events")
+            columns = {name: column(label, events[labels[label]]) for name, label in found.items()}
             where = _row_of_arrays
 
         made = build(events_of(columns, where, nodes), chosen, duplicates, dtype)

@@ -112,8 +112,8 @@ def _times(held: Column, where: Callable[[int], str]) -> np.ndarray:
     if not len(values):
         return np.empty(0, np.int64)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        seconds = values.cast(pa.timestamp("s"), safe=False)
-        fractions = pc.not_equal(seconds.cast(pa.timestamp("ns")), values.cast(pa.timestamp("ns")))
+        seconds = values.cast(pa.timestamp("s", getattr(kind, "tz", None)), safe=False)
+        fractions = pc.not_equal(seconds.cast(kind), values)
         _refuse(_plain(fractions), held, where, "has fractions of a second; write integers")
         return _plain(seconds.cast(pa.int64()))
     if _is_text(kind):

@@ -79,7 +79,7 @@ class Side:
         return offset, rows[np.argsort(ticks, kind="stable")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DTCSR:
     """A graph that changes with time. An event's position in `by_source` is its edge id: it never changes.
 
@@ -105,6 +105,10 @@ class DTCSR:
     times: np.ndarray
     ids: pa.Array
     facts: dict[str, Any]
+
+    def __repr__(self) -> str:
+        kind = "events" if self.end is None else "presences"
+        return f"{type(self).__name__}({self.nodes:,} nodes, {self.events:,} {kind}, {self.ticks:,} ticks)"
 
     @property
     def nodes(self) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Bounds = tuple[np.ndarray, np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Window:
     """Ticks `first` to `last`, both included; none where first > last.
 
@@ -70,7 +70,9 @@ class Window:
 
     def values(self) -> np.ndarray:
         """Values of `edges()`, float32 or float64[E]; ones where the graph has none."""
-        ids = self.edges()[2]
+        return self._values(self.edges()[2])
+
+    def _values(self, ids: np.ndarray) -> np.ndarray:
         return np.ones(len(ids), np.float32) if self.graph.values is None else self.graph.values[ids]
 
     def to_scipy(self) -> csr_array:
@@ -81,7 +83,7 @@ class Window:
         offset = np.zeros(self.graph.nodes + 1, np.int32 if len(ids) < 2**31 else np.int64)
         np.cumsum(np.bincount(rows, minlength=self.graph.nodes), out=offset[1:])
         shape = (self.graph.nodes, self.graph.nodes)
-        return csr_array((self.values(), columns.astype(offset.dtype), offset), shape=shape)
+        return csr_array((self._values(ids), columns.astype(offset.dtype), offset), shape=shape)
 
 
 def _expanded(bounds: Bounds) -> tuple[np.ndarray, np.ndarray]:

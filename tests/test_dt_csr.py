@@ -187,6 +187,10 @@ def test_first_event_at_tick_5_and_empty_ticks() -> None:
     assert graph.snapshot(7).in_degrees().tolist() == [0] * NODES
 
 
+def test_what_is_printed_is_short() -> None:
+    assert repr(graph_of([(0, 1, 5, 1.0)] * 2000)) == "DTCSR(6 nodes, 2,000 events, 1 ticks)"
+
+
 def test_one_node_without_events() -> None:
     none = np.empty(0, np.int64)
     graph = hw.DTCSR.from_events((none, none, none), nodes=1)

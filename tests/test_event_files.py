@@ -133,9 +133,19 @@ def test_categories_that_do_not_occur() -> None:
 def test_dates_become_seconds() -> None:
     frame = pd.DataFrame({"src": [1], "dst": [2], "time": pd.to_datetime(["2026-01-01 00:00:01"])})
     assert hw.DTCSR.from_events(frame).times.tolist() == [1_767_225_601]
+    frame["time"] = pd.to_datetime(["1500-01-01"]).tz_localize("UTC")
+    assert hw.DTCSR.from_events(frame).times.tolist() == [-14_831_769_600]
+    frame["time"] = pd.to_datetime(["2026-01-01 00:00:01"])
     frame["time"] += pd.Timedelta(milliseconds=1)
     with pytest.raises(hw.HeadwayError, match="has fractions of a second"):
         hw.DTCSR.from_events(frame)
+
+
+def test_arrow_tables_and_labels_that_are_no_text() -> None:
+    table = pa.table({"src": [1], "dst": [2], "time": [3]})
+    assert labelled(hw.DTCSR.from_events(table)) == [(1, 2, 3)]
+    frame = pd.DataFrame([[1, 2, 3]])
+    assert labelled(hw.DTCSR.from_events(frame, src="0", dst="1", time="2")) == [(1, 2, 3)]
 
 
 def test_frames_of_other_libraries() -> None:
