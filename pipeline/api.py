@@ -7,19 +7,21 @@ from datetime import date as Date
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ..storage import bundle, dt_csr, store
 from ..storage.errors import HeadwayError
-from ..storage.store import Store, load
+from ..storage.store import Store
 from .ahead import run_ahead
 from .answers import answer
 from .asked import MOST_MINUTES, Answer, Weights, weights_of
 from .build import build_feeds
 from .device import DEVICES, open_engine
+from .dynamic_graph import DTCSR
 from .engines import DEFAULT, NAMES, Piece
 from .gtfs.report import Report
 from .progress import Counter, Steps, in_notebook
@@ -78,6 +80,15 @@ def build(
         return build_feeds([Path(feed) for feed in many], day, settings, Report(strict=strict, announce=steps))
 
 
+def load(path: Path_, verify: bool = False) -> Any:
+    """Open what `headway build` or `headway snapshots` wrote: a `Store` or a `DTCSR`, memory-mapped.
+
+    `verify` compares every checksum first.
+    Raises `HeadwayError` for what is neither, or is not whole.
+    """
+    return (DTCSR.load if bundle.kind(path) == dt_csr.KIND else store.load)(Path(path), verify)
+
+
 class Engine:
     """Answers queries on one store, on all cores or on a GPU; `device` says which and why.
 
@@ -95,6 +106,8 @@ class Engine:
         threads: int | None = None,
         quiet: bool | None = None,
     ) -> None:
+        if not isinstance(store, Store):
+            raise HeadwayError(f"an engine takes a timetable's store, not a {type(store).__name__}")
         if device not in DEVICES:
             raise HeadwayError(f"device {device!r}; there are {', '.join(DEVICES)}")
         if algorithm not in NAMES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import io
 import os
 import sys
@@ -15,10 +14,12 @@ from typing import Annotated
 import typer
 
 from ..storage.errors import HeadwayError
-from . import show
+from . import show, show_graph
+from .options import Algorithm, AnswerKind, Device, Overrides, Overwrite, Profile, Quiet, StorePath, Subtrips, Walk
 from .profile_text import profile_text
 from .progress import Counter, Steps, Timeline
 from .settings import Settings, load_settings
+from .snapshots_command import snapshots
 
 app = typer.Typer(
     add_completion=False,
@@ -34,62 +35,6 @@ INTERRUPTED = 130
 
 # Typer may bring its own copy of Click, so its exceptions are reached through Typer.
 ClickException: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-
-Profile = Annotated[str, typer.Option(metavar="NAME", help="A profile of conf/, or a .yaml file.")]
-Overrides = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the profile.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A folder that `headway build` wrote.")]
-
-
-class Walk(enum.StrEnum):
-    """What `--walk` takes."""
-
-    default = "default"
-    none = "none"
-
-
-class Subtrips(enum.StrEnum):
-    """What `--subtrips` takes."""
-
-    none = "none"
-    sqrt_trip = "sqrt-trip"
-    sqrt_mean = "sqrt-mean"
-
-
-class AnswerKind(enum.StrEnum):
-    """What `--answer` takes."""
-
-    arrivals = "arrivals"
-    od = "od"
-    reach = "reach"
-
-
-class Algorithm(enum.StrEnum):
-    """What `--algorithm` takes."""
-
-    edge_profile = "edge-profile"
-    label_correcting = "label-correcting"
-    connection_scan = "connection-scan"
-    esdg = "esdg"
-    connection = "connection"
-    connection_type = "connection-type"
-    connection_type_ap = "connection-type-ap"
-    cluster_ap = "cluster-ap"
-    edge = "edge"
-    edge_2 = "edge-2"
-    edge_4 = "edge-4"
-    edge_8 = "edge-8"
-    edge_16 = "edge-16"
-    edge_32 = "edge-32"
-
-
-class Device(enum.StrEnum):
-    """What `--device` takes."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
 
 
 def _version(wanted: bool) -> None:
@@ -176,13 +121,16 @@ def _date(text: str | None, feeds: list[Path]) -> date:
 
 @app.command(epilog="Example: headway info nyc.store --verify")
 def info(
-    store: StorePath,
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="What `headway build` or `headway snapshots` wrote.")],
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Compare every checksum first.")] = False,
 ) -> None:
-    """Tell what a store holds, what was dropped, and how large its arrays are."""
+    """Tell what a store or graph holds, what was dropped, and how large its arrays are."""
+    from ..storage import bundle, dt_csr
     from ..storage.store import load, sizes
 
+    if bundle.kind(store) == dt_csr.KIND:
+        return show_graph.info(dt_csr.DTCSR.load(store, verify), as_json=json)
     found = load(store, verify)
     show.info(found, sizes(store), as_json=json)
 
@@ -371,6 +319,11 @@ def nightly(
     from .nightly import run_nightly
 
     return run_nightly(plan, quiet)
+
+
+app.command(
+    epilog="Examples: headway snapshots events.csv -o graph/ --width 3600 ; headway snapshots nyc.store -o graph/"
+)(snapshots)
 
 
 @config.command("show", epilog="Example: headway config show --profile gpu-node > mine.yaml")
