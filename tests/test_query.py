@@ -17,6 +17,7 @@ from headway.pipeline.answers import answer
 from headway.pipeline.asked import Answer, Weights, asked_for, weights_of
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import ALGORITHMS, Engine
+from headway.pipeline.parts import in_process
 from headway.pipeline.query import run_queries
 from headway.pipeline.query_file import Queries
 from headway.storage.errors import HeadwayError
@@ -69,7 +70,8 @@ def ask(store: Store, engine: Engine, tmp_path: Path):
         out = tmp_path / (output or f"answers{next(count)}")
         asked = options.pop("asked", None) or asked_for(store, kind, options.pop("cutoffs", "15"), None)
         options = {"fingerprint": "f", "threads": 1, "engine": engine} | options
-        run_queries(store, options.pop("engine"), queries, out, asked, **options)
+        answered = in_process(store, options.pop("engine"), asked, options.pop("threads"))
+        run_queries(store, answered, queries, out, asked, **options)
         return out
 
     return run
