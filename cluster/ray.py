@@ -164,7 +164,7 @@ class Pool:
     def _wait(self) -> None:
         """Take in what ends next."""
         import ray
-        from ray.exceptions import LocalRayletDiedError, RayError, RayTaskError
+        from ray.exceptions import LocalRayletDiedError, RayError, RaySystemError, RayTaskError
 
         owners = {ref: actor for actor in self._actors for ref in (actor.running if actor.ready else [actor.opening])}
         for ref in ray.wait(list(owners), num_returns=1, timeout=1)[0]:
@@ -173,7 +173,7 @@ class Pool:
                 result = ray.get(ref)
             except RayTaskError as error:
                 raise error.cause from None
-            except LocalRayletDiedError:
+            except (LocalRayletDiedError, RaySystemError):
                 raise
             except RayError as error:
                 self._bury(actor, error)
@@ -223,8 +223,11 @@ def actors(kind: str, count: int | None, gpu: bool | None, threads: int | None, 
         raise HeadwayError(f"query.workers {kind}: Ray is not installed: pip install headway[ray]")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
+    import ray._private.worker
     from ray.exceptions import LocalRayletDiedError, RaySystemError
 
+    # What its daemons tell of workers that die is for its logs; there is no public way to keep it off the screen.
+    spoken, ray._private.worker._worker_logs_enabled = ray._private.worker._worker_logs_enabled, False
     begun = not ray.is_initialized()
     try:
         if begun:
@@ -235,11 +238,13 @@ def actors(kind: str, count: int | None, gpu: bool | None, threads: int | None, 
             yield pool
         finally:
             pool.close()
-    except (RaySystemError, LocalRayletDiedError, ConnectionError):
-        raise HeadwayError(f"query.workers {kind}: Ray is lost; start it again, and go on with --resume") from None
+    except (RaySystemError, LocalRayletDiedError, ConnectionError) as error:
+        cause = str(error).strip().splitlines()[0]
+        raise HeadwayError(f"query.workers {kind}: Ray fails ({cause}); mend it, and go on with --resume") from None
     finally:
         if begun:
             ray.shutdown()
+        ray._private.worker._worker_logs_enabled = spoken
 
 
 def _connect(kind: str) -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain, groupby, takewhile
 from operator import itemgetter
 from pathlib import Path
 
@@ -133,7 +133,7 @@ def _errors(folder: Path, number: int) -> Path:
 
 def _contents(found: Iterator[Found], errors: list[pa.Table], place: Path) -> Iterator[pa.Table | pa.Buffer]:
     """Answers for a part's file; before it is whole, `errors` and the queries that were lost are at their place."""
-    for what in iter(found.__next__, None):
+    for what in takewhile(lambda what: what is not None, found):
         if isinstance(what, Lost):
             errors.append(pa.table([what.query_id, [what.cause] * len(what.query_id)], schema=ERRORS))
         else:
