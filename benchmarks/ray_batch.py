@@ -14,12 +14,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from batch import HEADWAY, write_queries
+from batch import HEADWAY, RATE, write_queries
 from harness import Finished, command, machine, record
 from headway.cluster.devices import cuda_device
 from headway.storage.store import load
 
-FEW = 100  # queries of a run that is all start-up
+FEW = 100  # queries of a first run, in which kernels are compiled
 
 
 def run(given: argparse.Namespace, queries: Path, output: Path, options: list[str]) -> tuple[Finished, str]:
@@ -50,31 +50,32 @@ def measure(given: argparse.Namespace, work: Path) -> dict:
             ways[f"{count} actors, each with a {what}"] = [
                 "--set", "query.workers=ray", "--set", f"query.count={count}", *each
             ]  # fmt: skip
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
-    results: dict[str, dict] = {}
+    found: dict[str, list[tuple[Finished, int]]] = {way: [] for way in ways}
     answers = set()
-    for way, options in ways.items():
+    for options in ways.values():
         run(given, few, output, options)  # compiled
-        start = min(run(given, few, output, options)[0].wall_s for _ in range(given.repeats))
-        results[way] = {"start-up s": round(start, 2)}
     for _ in range(given.repeats):  # in turn, so that what else the machine does hits all
         for way, options in ways.items():
             done, digest = run(given, many, output, options)
             answers.add(digest)
-            seconds[way].append(done.wall_s)
-            results[way]["driver, peak MiB"] = max(results[way].get("driver, peak MiB", 0.0), round(done.peak_rss_mib))
-            print(way, round(done.wall_s, 1), "s", flush=True)
+            # The last line of progress counts from when the first replica was there.
+            if not (lines := RATE.findall(done.output)):
+                raise SystemExit(f"{way}: over before the first line of progress; raise --queries")
+            found[way].append((done, int(lines[-1][1].replace(",", ""))))
+            print(way, done.figures(), found[way][-1][1], "queries/s once started", flush=True)
     if len(answers) > 1:
         raise AssertionError("answers differ")
-    first = None
-    for way, found in results.items():
-        wall = min(seconds[way])
-        rate = given.queries / (wall - found["start-up s"])
-        first = first or rate
-        found |= {"wall s": round(wall, 2), "queries/s, whole": round(given.queries / wall)}
-        found |= {
-            "queries/s, without start-up": round(rate),
-            "over in process, without start-up": round(rate / first, 3),
+    results: dict[str, dict] = {}
+    first = max(rate for _, rate in next(iter(found.values())))
+    for way, runs in found.items():
+        done, rate = max(runs, key=lambda one: one[1])
+        results[way] = {
+            "wall s": round(done.wall_s, 2),
+            "start-up s": round(done.wall_s - given.queries / rate, 2),
+            "queries/s, whole": round(given.queries / done.wall_s),
+            "queries/s, once started": rate,
+            "over in process, once started": round(rate / first, 3),
+            "driver, peak MiB": max(round(done.peak_rss_mib) for done, _ in runs),
         }
     return results | {"all answers the same bytes": True}
 

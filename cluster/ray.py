@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -260,7 +261,8 @@ def _connect(kind: str) -> None:
     except OSError:
         raise HeadwayError(f"query.workers {kind}: no Ray cluster answers there; see docs/cluster.md") from None
     try:
-        ray.init(kind, **silent)
+        with warnings.catch_warnings(action="ignore"):
+            ray.init(kind, **silent)
     except (RuntimeError, ValueError, ConnectionError) as error:
         cause = str(error).strip().splitlines()[0]
         raise HeadwayError(f"query.workers {kind}: no connection ({cause}); see docs/cluster.md") from None
