@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dask.config
@@ -19,6 +17,7 @@ from dask.threaded import get
 
 from ..storage.errors import HeadwayError
 from .devices import cuda_device
+from .installed import installed
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
@@ -169,11 +168,6 @@ def _client(cluster: LocalCluster) -> Iterator[Client]:
 
     with Client(cluster, set_as_default=False) as client:
         yield client
-
-
-def installed() -> str:
-    """What must be the same wherever tasks run."""
-    return f"headway {version('headway')} on Python {sys.version_info.major}.{sys.version_info.minor}"
 
 
 @contextmanager

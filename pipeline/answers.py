@@ -28,12 +28,14 @@ def answer(
         return
     order = np.argsort(queries.departure, kind="stable")
     tables = list(_tables(store, engine, queries.take(order), asked, threads, advance))
-    if not tables:
-        return
+    if tables:
+        yield in_order(tables, order, asked).cast(asked.schema)
+
+
+def in_order(tables: list[pa.Table], order: np.ndarray, asked: Answer) -> pa.Table:
+    """Tables of one row or few a query, whose queries are the `order`-th (int64[queries]), in order of these."""
     rows = max(1, len(asked.cutoffs))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    yield pa.concat_tables(tables).take((place[:, None] * rows + np.arange(rows)).ravel()).cast(asked.schema)
+    return pa.concat_tables(tables).take((np.argsort(order)[:, None] * rows + np.arange(rows)).ravel())
 
 
 def _tables(

@@ -229,8 +229,8 @@ def _batch(
     quiet: bool,
 ) -> None:
     from ..storage.store import fingerprint, load
+    from .answering import answering
     from .asked import asked_for
-    from .device import open_engine
     from .query import check_output, run_queries
 
     begun = time.perf_counter()
@@ -239,16 +239,17 @@ def _batch(
     kind, cutoffs, weights = wanted
     asked = asked_for(store, kind.value, cutoffs, weights)
     device, algorithm = where
-    engine, which = open_engine(store, device.value, algorithm.value, settings)
-    with Counter("queries", quiet, f"queries on {which}") as counter:
+    with (
+        answering(path, store, asked, device.value, algorithm.value, settings) as (answered, which),
+        Counter("queries", quiet, f"queries on {which}") as counter,
+    ):
         done = run_queries(
             store,
-            engine,
+            answered,
             queries,
             output,
             asked,
             fingerprint=fingerprint(path),
-            threads=settings.thread_count(),
             strict=strict,
             resume=resume,
             overwrite=overwrite,

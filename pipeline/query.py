@@ -8,6 +8,8 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, groupby, takewhile
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,9 +19,8 @@ import pyarrow.parquet as pq
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .ahead import prefetched
-from .answers import answer
 from .asked import Answer
-from .engines import Engine
+from .parts import Answered, Found, Lost, Part, write_part
 from .query_file import ERRORS, open_queries
 from .unfinished import check_parent, job_folder, partial, publish, replace
 
@@ -39,13 +40,12 @@ class Done:
 
 def run_queries(
     store: Store,
-    engine: Engine,
+    answered: Answered,
     queries: Path,
     output: Path,
     asked: Answer,
     *,
     fingerprint: str,
-    threads: int,
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -56,8 +56,9 @@ def run_queries(
     that ends in `.csv`, one CSV file and `NAME.errors.csv`.
 
     Work goes to `output.partial/` and is renamed at the end; part k holds queries 65536 k to 65536 (k + 1) - 1.
-    `fingerprint` tells stores apart for `resume`, which keeps the parts that a run of the same store, queries
-    and answer has finished. `started` is told the number of queries, `advance` of every piece done.
+    `answered` gives what is asked for. `fingerprint` tells stores apart for `resume`, which keeps the parts that a run
+    of the same store, queries and answer has finished. `started` is told the number of queries, `advance` of every
+    piece done.
 
     Raises `HeadwayError` for an output that exists, an unfinished one without `resume` or `overwrite`, and
     with `strict` for the first bad query.
@@ -70,33 +71,31 @@ def run_queries(
     with job_folder(output, job, OURS, "part-*.parquet", resume, overwrite) as folder:
         started(file.rows)
 
-        def parts() -> Iterator[tuple[int, pa.Table | None]]:
-            """Of each part its number and errors, then its answers unless they are there, then None."""
-            for number, (good, errors) in enumerate(file.parts(store, asked.kind == "od")):
-                if strict and len(errors):
-                    raise HeadwayError(f"{queries}: {errors['error'][0].as_py()}; mend it, or leave out --strict")
-                yield number, errors
-                if not _part(folder, number).exists():
-                    for table in answer(store, engine, good, asked, threads, advance):
-                        yield number, table
-                else:
-                    advance(len(good))
-                advance(len(errors))
-                yield number, None
+        whole = folder / "errors.parquet"
+        errors: dict[int, pa.Table] = {}
 
-        count = 0
-        with contextlib.closing(prefetched(parts(), AHEAD)) as computed:
-            for number, errors in computed:
-                assert errors is not None
-                _write(folder / f"errors-{number:05}.parquet", ERRORS, iter([errors]))
-                tables = (table for _, table in iter(computed.__next__, (number, None)) if table is not None)
+        def parts() -> Iterator[Part]:
+            """Those without answers yet; where these are, so are the errors, unless the run was stopped at its end."""
+            for number, (good, bad) in enumerate(file.parts(store, asked.kind == "od")):
+                if strict and len(bad):
+                    raise HeadwayError(f"{queries}: {bad['error'][0].as_py()}; mend it, or leave out --strict")
+                advance(len(bad))
                 if not _part(folder, number).exists():
-                    _write(_part(folder, number), asked.schema, tables)
-                else:
-                    next(tables, None)  # only the end of the part
-                count += len(errors)
-        pieces = [pq.read_table(piece) for piece in sorted(folder.glob("errors-*.parquet"))]
-        _write(folder / "errors.parquet", ERRORS, iter(pieces))
+                    errors[number] = bad
+                    yield Part(number, good)
+                    continue
+                advance(len(good))
+                if not (whole.exists() or _errors(folder, number).exists()):
+                    _write(_errors(folder, number), ERRORS, iter([bad]))
+
+        with contextlib.closing(prefetched(answered(parts(), advance), AHEAD)) as computed:
+            for number, found in groupby(computed, itemgetter(0)):
+                contents = _contents((what for _, what in found), [errors.pop(number)], _errors(folder, number))
+                _write(_part(folder, number), asked.schema, contents)
+        if not whole.exists():
+            pieces = [pq.read_table(piece) for piece in sorted(folder.glob("errors-*.parquet"))]
+            _write(whole, ERRORS, iter(pieces))
+        count = pq.read_metadata(whole).num_rows
         _publish(folder, output, asked.schema, overwrite)
     return Done(file.rows, count)
 
@@ -128,6 +127,20 @@ def _part(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05}.parquet"
 
 
+def _errors(folder: Path, number: int) -> Path:
+    return folder / f"errors-{number:05}.parquet"
+
+
+def _contents(found: Iterator[Found], errors: list[pa.Table], place: Path) -> Iterator[pa.Table | pa.Buffer]:
+    """Answers for a part's file; before it is whole, `errors` and the queries that were lost are at their place."""
+    for what in takewhile(lambda what: what is not None, found):
+        if isinstance(what, Lost):
+            errors.append(pa.table([what.query_id, [what.cause] * len(what.query_id)], schema=ERRORS))
+        else:
+            yield what
+    _write(place, ERRORS, iter(errors))
+
+
 def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
     try:
         with queries.open("rb") as stream:
@@ -146,11 +159,16 @@ def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
     }
 
 
-def _write(file: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> None:
+def _write(file: Path, schema: pa.Schema, contents: Iterator[pa.Table | pa.Buffer]) -> None:
+    """Tables as a Parquet file, or one that is made already."""
+
     def write(beside: Path) -> None:
-        with pq.ParquetWriter(beside, schema, compression="zstd", compression_level=1) as writer:
-            for table in tables:
-                writer.write_table(table)
+        first = next(contents, schema.empty_table())
+        if isinstance(first, pa.Buffer):
+            beside.write_bytes(first)
+            next(contents, None)
+        else:
+            write_part(beside, schema, chain([first], contents))
 
     replace(file, write)
 

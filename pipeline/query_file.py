@@ -83,6 +83,22 @@ def open_queries(path: Path, destinations: bool) -> QueryFile:
     return QueryFile(path, 0 if _is_parquet(path) else 1, rows, repeated)
 
 
+def checked(table: pa.Table, source: str, store: Store, destinations: bool) -> tuple[Queries, pa.Table]:
+    """Good queries and errors, as of a part, of a table from elsewhere; `source` names it in messages.
+
+    Raises `HeadwayError` for a missing column and one of another type.
+    """
+    file = QueryFile(Path(source), 0, len(table), np.empty(0, np.int64))
+    _require(file.path, table.column_names, _needed(destinations))
+    plain = _plain(file.path, table.select([name for name in COLUMNS if name in table.column_names]))
+    ids = pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string())
+    return _check(plain, 0, file, ids, store.timetable.horizon, destinations)
+
+
+def _needed(destinations: bool) -> tuple[str, ...]:
+    return ("origin", "departure", "destination") if destinations else ("origin", "departure")
+
+
 def _parts(path: Path, destinations: bool) -> Iterator[pa.Table]:
     waiting: list[pa.Table] = []
     held = 0
@@ -100,9 +116,8 @@ def _parts(path: Path, destinations: bool) -> Iterator[pa.Table]:
 
 def _tables(path: Path, destinations: bool) -> Iterator[pa.Table]:
     """The query columns that the file has, piece by piece."""
-    needed = ("origin", "departure", "destination") if destinations else ("origin", "departure")
     try:
-        yield from (_parquet if _is_parquet(path) else _csv)(path, needed)
+        yield from (_parquet if _is_parquet(path) else _csv)(path, _needed(destinations))
     except (OSError, pa.ArrowException) as error:
         cause = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise HeadwayError(f"{path}: {cause}; give a CSV or Parquet file of queries") from None
@@ -119,24 +134,28 @@ def _parquet(path: Path, needed: tuple[str, ...]) -> Iterator[pa.Table]:
         _require(path, names, needed)
         columns = [name for name in COLUMNS if name in names]
         for batch in file.iter_batches(PART, columns=columns):
-            table = pa.table(batch).select(columns)
-            for place, name in enumerate(columns):
-                kind = table.schema.field(name).type
-                kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-                text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
-                if not text and name in ("origin", "destination"):
-                    raise HeadwayError(f"{path}: column {name} is {kind}; ids are text: write it as text")
-                number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-                if not (text or number or (pa.types.is_time(kind) and name == "departure")):
-                    raise HeadwayError(f"{path}: column {name} is {kind}; write it as integers or text")
-                if text or pa.types.is_time(kind):
-                    table = table.set_column(place, name, table[name].cast(pa.string()))
-                elif pa.types.is_unsigned_integer(kind) and kind.bit_width == 64:
-                    # What int64 can't hold is no query_id and no second; text is read as such.
-                    table = table.set_column(place, name, table[name].cast(pa.string()))
-                elif pa.types.is_float16(kind):
-                    table = table.set_column(place, name, table[name].cast(pa.float32()))
-            yield table
+            yield _plain(path, pa.table(batch).select(columns))
+
+
+def _plain(path: Path, table: pa.Table) -> pa.Table:
+    """Query columns as numbers or text. Raises `HeadwayError` for other types."""
+    for place, name in enumerate(table.column_names):
+        kind = table.schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
+        if not text and name in ("origin", "destination"):
+            raise HeadwayError(f"{path}: column {name} is {kind}; ids are text: write it as text")
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if not (text or number or (pa.types.is_time(kind) and name == "departure")):
+            raise HeadwayError(f"{path}: column {name} is {kind}; write it as integers or text")
+        if text or pa.types.is_time(kind):
+            table = table.set_column(place, name, table[name].cast(pa.string()))
+        elif pa.types.is_unsigned_integer(kind) and kind.bit_width == 64:
+            # What int64 can't hold is no query_id and no second; text is read as such.
+            table = table.set_column(place, name, table[name].cast(pa.string()))
+        elif pa.types.is_float16(kind):
+            table = table.set_column(place, name, table[name].cast(pa.float32()))
+    return table
 
 
 def _csv(path: Path, needed: tuple[str, ...]) -> Iterator[pa.Table]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..cluster.dask import Workers
 
 PROFILES = files("headway.conf")
+RAY_ADDRESS = re.compile(r"(ray://)?[^\s/:]+:\d+")
 ADDRESS = re.compile(r"(tcp|tls|ucx)://[^\s/]+:\d+")
 
 
@@ -76,6 +77,25 @@ class WorkerSettings(Section):
         return self
 
 
+def _answerers(value: Any) -> str:
+    if value not in ("threads", "ray") and not RAY_ADDRESS.fullmatch(str(value)):
+        raise ValueError(f"{value!r} is none of threads, ray, or an address such as host:6379 or ray://host:10001")
+    return value
+
+
+class QuerySettings(Section):
+    """What answers a file of queries."""
+
+    workers: Annotated[str, BeforeValidator(_answerers)] = "threads"
+    count: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+
+    @model_validator(mode="after")
+    def _only_actors(self) -> QuerySettings:
+        if self.workers == "threads" and self.count != "auto":
+            raise ValueError("count is for actors of Ray, workers ray or an address; threads takes auto")
+        return self
+
+
 class Settings(Section):
     """Everything that a profile can say."""
 
@@ -84,6 +104,7 @@ class Settings(Section):
     walk: WalkSettings = WalkSettings()
     gpu: GpuSettings = GpuSettings()
     workers: WorkerSettings = WorkerSettings()
+    query: QuerySettings = QuerySettings()
 
     def thread_count(self) -> int:
         """Threads to use: as told, or one for each core that this process may run on."""

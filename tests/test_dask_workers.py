@@ -294,7 +294,7 @@ def test_address(elsewhere, monkeypatch: pytest.MonkeyPatch) -> None:
                 pids = found.on_each(os.getpid)
                 assert len(set(pids)) == 2
                 assert {pid for pid, _ in found.compute(tasks(square, list(range(8))))} <= set(pids)
-            monkeypatch.setattr(cluster, "version", lambda name: "9.9")
+            monkeypatch.setattr("headway.cluster.installed.version", lambda name: "9.9")
             with pytest.raises(HeadwayError, match=r"has headway .*, this is headway 9.9 on .*; install the same"):
                 workers(address, None, None, None, 1).__enter__()
             monkeypatch.undo()

@@ -88,14 +88,13 @@ def test_image() -> None:
         place = LAUNCH / service["build"]["context"]
         assert place.resolve() == ROOT
         assert place.resolve() / service["build"]["dockerfile"] == LAUNCH / "Dockerfile"
-    (extra,) = re.findall(r"\[(\w+)\]'", DOCKERFILE)
-    assert {"cudf-cu13", "dask-cuda"} <= {
-        re.split("[=<>\\[]", need)[0] for need in PROJECT["project"]["optional-dependencies"][extra]
-    }
+    (extras,) = re.findall(r"\[([\w,]+)\]'", DOCKERFILE)
+    needs = [need for extra in extras.split(",") for need in PROJECT["project"]["optional-dependencies"][extra]]
+    assert {"cudf-cu13", "dask-cuda", "ray"} <= {re.split("[=<>\\[]", need)[0] for need in needs}
     (user,) = re.findall("^USER (.*)$", DOCKERFILE, re.MULTILINE)
     assert user != "root"
     cuda = re.findall(r"^FROM nvidia/cuda:(\d+)\.", DOCKERFILE, re.MULTILINE)
-    assert all(f"cu{cuda[0]}" in need for need in PROJECT["project"]["optional-dependencies"][extra] if "cu1" in need)
+    assert all(f"cu{cuda[0]}" in need for need in needs if "cu1" in need)
     assert SERVICES["headway"]["entrypoint"] == list(PROJECT["project"]["scripts"])
 
 

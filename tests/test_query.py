@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from headway.pipeline.answers import answer
 from headway.pipeline.asked import Answer, Weights, asked_for, weights_of
 from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import ALGORITHMS, Engine
+from headway.pipeline.parts import Advance, Found, Lost, Part, in_process
 from headway.pipeline.query import run_queries
 from headway.pipeline.query_file import Queries
 from headway.storage.errors import HeadwayError
@@ -69,7 +71,8 @@ def ask(store: Store, engine: Engine, tmp_path: Path):
         out = tmp_path / (output or f"answers{next(count)}")
         asked = options.pop("asked", None) or asked_for(store, kind, options.pop("cutoffs", "15"), None)
         options = {"fingerprint": "f", "threads": 1, "engine": engine} | options
-        run_queries(store, options.pop("engine"), queries, out, asked, **options)
+        answered = in_process(store, options.pop("engine"), asked, options.pop("threads"))
+        run_queries(store, answered, queries, out, asked, **options)
         return out
 
     return run
@@ -337,3 +340,27 @@ def test_killed_at_any_step(queries: Path, store: Store, tmp_path: Path) -> None
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err[-3000:]
     assert int(out) > 25
+
+
+def test_lost_queries_stay_among_the_errors(
+    queries: Path, store: Store, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a part that is finished nobody asks again, and nothing in the file of queries tells of them."""
+    monkeypatch.setattr("headway.pipeline.query_file.PART", 9)
+    asked = Answer("od")
+    plain = in_process(store, engine, asked, 1)
+
+    def losing(parts: Iterator[Part], advance: Advance) -> Iterator[tuple[int, Found]]:
+        for part in parts:
+            if part.number:
+                raise KeyboardInterrupt
+            yield 0, Lost(part.queries.query_id[:1], "it is lost")
+            yield from plain(iter([Part(0, part.queries.take(slice(1, None)))]), advance)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_queries(store, losing, queries, tmp_path / "out", asked, fingerprint="f")
+    done = run_queries(store, plain, queries, tmp_path / "out", asked, fingerprint="f", resume=True)
+    found = errors(tmp_path / "out")
+    assert [number for number, cause in found if cause == "it is lost"] == [100]
+    assert done.errors == len(found) > 1
+    assert sorted(read(tmp_path / "out")["query_id"].to_pylist() + [number for number, _ in found]) == [*range(83, 101)]

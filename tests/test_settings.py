@@ -40,6 +40,8 @@ def test_profiles_there_are() -> None:
     assert PROFILES == ["cloud", "gpu-node", "laptop", "one-gpu"]
     kinds = {name: load_settings(name).workers.kind for name in PROFILES}
     assert kinds == {"cloud": "tcp://scheduler:8786", "gpu-node": "cuda", "laptop": "threads", "one-gpu": "threads"}
+    answer = {name: load_settings(name).query.workers for name in PROFILES}
+    assert answer == {"cloud": "ray://ray-head:10001", "gpu-node": "ray", "laptop": "threads", "one-gpu": "threads"}
 
 
 def test_laptop_is_the_defaults_with_every_key() -> None:
@@ -93,8 +95,9 @@ NAMES = st.text("#: '\"-az\u00e9/[]{},&*!|>%@`\\", min_size=1)
         optional={
             "threads": st.just("auto") | st.integers(1, 99),
             "build": st.fixed_dictionaries({}, optional={"days": st.integers(1, 366)}),
-            "walk": st.fixed_dictionaries({}, optional={"radius_m": st.floats(0, 1e6), "detour": st.floats(0.1)}),
+            "walk": st.fixed_dictionaries({}, optional={"radius_m": st.floats(0, 1e6), "detour": st.floats(0.1, 1e6)}),
             "workers": st.fixed_dictionaries({"kind": st.just("cuda")}, optional={"scratch": NAMES}),
+            "query": st.fixed_dictionaries({"workers": st.just("a:1")}, optional={"count": st.integers(1, 99)}),
         },
     )
 )
@@ -119,7 +122,13 @@ def test_any_settings_survive_being_shown(tmp_path_factory: pytest.TempPathFacto
         ),
         ("workers: {kind: tcp://a:1, scratch: /x}", "mine.yaml: workers: scratch is for local workers"),
         ("workers: {size: 2}", "mine.yaml: workers.size: no such key; there are kind, count, memory_gib, scratch"),
-        ("worker: {count: 2}", "mine.yaml: worker: no such key; there are threads, build, walk, gpu, workers"),
+        ("worker: {count: 2}", "mine.yaml: worker: no such key; there are threads, build, walk, gpu, workers, query"),
+        (
+            "query: {workers: tcp://a:1}",
+            "query.workers: 'tcp://a:1' is none of threads, ray, or an address such as host:6379",
+        ),
+        ("query: {count: 2}", "mine.yaml: query: count is for actors of Ray, workers ray or an address; threads"),
+        ("query: {workers: ray, count: 0}", "mine.yaml: query.count"),
         ("build: {frames: polars}", "mine.yaml: build.frames: input should be 'auto', 'pandas' or 'cudf'"),
     ],
 )
