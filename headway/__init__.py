@@ -6,10 +6,14 @@ store = hw.build(["city.zip"], date="2026-09-30")      # or hw.load("city.store"
 engine = hw.Engine(store)
 engine.arrivals(origins=["A", "B"], departures=["08:00", 30_600])   # int32[queries, stops]
 engine.reach("A", "8:00", cutoffs=[15, 30, 60])                     # a DataFrame
+
+graph = hw.DTCSR.from_events("events.parquet", width=3600)          # or hw.load("graph"); graph.save("graph")
+graph.window(0, 23).to_scipy()                                      # the edges of a day
 """
 
 from .pipeline.api import Engine, build, load
+from .pipeline.dynamic_graph import DTCSR
 from .storage.errors import HeadwayError
 from .storage.store import Store
 
-__all__ = ["Engine", "HeadwayError", "Store", "build", "load"]
+__all__ = ["DTCSR", "Engine", "HeadwayError", "Store", "build", "load"]

@@ -13,13 +13,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ..storage import bundle, dt_csr, store
 from ..storage.errors import HeadwayError
-from ..storage.store import Store, load
+from ..storage.store import Store
 from .ahead import run_ahead
 from .answers import answer
 from .asked import MOST_MINUTES, Answer, Weights, weights_of
 from .build import build_feeds
 from .device import DEVICES, open_engine
+from .dynamic_graph import DTCSR
 from .engines import DEFAULT, NAMES, Piece
 from .gtfs.report import Report
 from .progress import Counter, Steps, in_notebook
@@ -76,6 +78,14 @@ def build(
         raise HeadwayError("no feed given; name a GTFS zip or folder")
     with Steps(not in_notebook() if quiet is None else quiet) as steps:
         return build_feeds([Path(feed) for feed in many], day, settings, Report(strict=strict, announce=steps))
+
+
+def load(path: Path_, verify: bool = False) -> Store | DTCSR:
+    """Open what `headway build` or `headway snapshots` wrote, memory-mapped; `verify` compares every checksum first.
+
+    Raises `HeadwayError` for what is neither, or is not whole.
+    """
+    return (DTCSR.load if bundle.kind(path) == dt_csr.KIND else store.load)(Path(path), verify)
 
 
 class Engine:

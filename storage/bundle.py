@@ -270,6 +270,15 @@ def open(path: str | os.PathLike[str], kind: str, version: int) -> Bundle:
             os.close(fd)
 
 
+def kind(path: str | os.PathLike[str]) -> str:
+    """What a bundle says that it holds, before it is opened; empty where it doesn't say. Never raises."""
+    try:
+        manifest = json.loads((Path(path) / MANIFEST).read_bytes())
+        return str(manifest["kind"])
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
+        return ""
+
+
 def _still(path: Path, found: os.stat_result) -> bool:
     try:
         return os.path.samestat(path.stat(), found)
