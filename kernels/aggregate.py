@@ -19,12 +19,11 @@ from typing import Any
 from .neighbours import PARTS, PLAIN, Neighbours
 from .space.begin import schedule
 from .space.kernel import kernel
-from .space.levels import on_device
 from .space.relations import shuffle
 from .space.schedule import Schedule
 from .space.tensors import DCSR, Format, Tensor
 
-FEW = 2**16  # products that one thread computes sooner than several begin
+FEW = 2**20  # products that one thread computes sooner than several begin
 TOGETHER = 8  # edges that a row of the output is loaded and stored once for
 
 
@@ -38,10 +37,10 @@ def aggregate(
     given = edges.filters | ({} if weights is None else {"w": weights})
     if edges.size * features.shape[1] < FEW:
         threads = 1
-    out = _sums(edges.head_ids if given else edges.head, features, given, out, threads)
+    out = _sums(edges, edges.head_ids if given else edges.head, features, given, out, threads)
     if not edges.whole:
-        partial = _sums(edges.tail_ids if given else edges.tail, features, given, None, threads)
-        kernel(adding(_columns(features)))(out=out, threads=threads, Q=edges.tails, P=partial)
+        partial = _sums(edges, edges.tail_ids if given else edges.tail, features, given, None, threads)
+        kernel(adding(_columns(edges, features)))(out=out, threads=threads, Q=edges.tails, P=partial)
     return out
 
 
@@ -67,23 +66,25 @@ def sampled(edges: Neighbours, rows: Any, columns: Any, out: Any = None, threads
         threads = 1
     if out is not None:
         out = Tensor(PARTS, edges.parts.shape, edges.parts.arrays, out, checked=False)
-    made = kernel(sampling(tuple(edges.filters), on_device(rows)))
+    made = kernel(sampling(tuple(edges.filters), edges.cuda))
     return made(out=out, threads=threads, B=edges.parts, Y=rows, X=columns, **edges.filters).values
 
 
 def _counts(edges: Neighbours, loops: bool, threads: int | None) -> Any:
-    made = counting(edges.all_ids.format, tuple(edges.filters), loops, on_device(edges.columns))
+    made = counting(edges.all_ids.format, tuple(edges.filters), loops, edges.cuda)
     return kernel(made)(threads=1 if edges.size < FEW else threads, A=edges.all_ids, **edges.filters)
 
 
-def _sums(tensor: Tensor, features: Any, given: dict[str, Any], out: Any, threads: int | None) -> Any:
-    made = summing(tensor.format, tuple(given), _columns(features))
+def _sums(
+    edges: Neighbours, tensor: Tensor, features: Any, given: dict[str, Any], out: Any, threads: int | None
+) -> Any:
+    made = summing(tensor.format, tuple(given), _columns(edges, features))
     return kernel(made)(out=out, threads=threads, A=tensor, X=features, **given)
 
 
-def _columns(features: Any) -> int:
-    """How many columns lie on a device; on the host 0."""
-    return features.shape[1] if on_device(features) else 0
+def _columns(edges: Neighbours, features: Any) -> int:
+    """What schedules are made for: so many columns on a GPU, or a CPU (0)."""
+    return features.shape[1] if edges.cuda else 0
 
 
 def _where(entries: str, given: tuple[str, ...]) -> str:

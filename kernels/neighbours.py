@@ -14,7 +14,7 @@ import numpy as np
 
 from ..storage.dt_csr import DTCSR
 from ..storage.window import Bounds, Window
-from .space.levels import Dense, Numbered, Singleton, on_device
+from .space.levels import Dense, Numbered, Singleton
 from .space.tensors import DCSR, Format, Tensor
 from .space.time_levels import Slices
 
@@ -40,6 +40,7 @@ class Arrays:
     perm: Any
     next: Any
     end: Any
+    cuda: bool = False
 
     @classmethod
     def of(cls, graph: DTCSR) -> Arrays:
@@ -49,10 +50,8 @@ class Arrays:
 
     def to_device(self) -> Arrays:
         """A copy on the current GPU."""
-        from numba import cuda
-
-        mine = (getattr(self, field.name) for field in fields(self))
-        return Arrays(*(None if one is None else cuda.to_device(np.ascontiguousarray(one)) for one in mine))
+        mine = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "cuda"}
+        return Arrays(**{name: None if one is None else to_device(one) for name, one in mine.items()}, cuda=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +64,7 @@ class Neighbours:
     edges      how many edge ids there are
     next, now  an edge counts where next[id] > now; `next` None: whenever it occurs again
     end, since an edge counts where end[id] > since; `end` None: always
+    cuda       whether a GPU reads these arrays
     """
 
     low: np.ndarray
@@ -76,6 +76,7 @@ class Neighbours:
     now: int = 0
     end: Any = None
     since: int = 0
+    cuda: bool = False
 
     @property
     def rows(self) -> int:
@@ -174,11 +175,7 @@ class Neighbours:
 
     def _placed(self, array: np.ndarray) -> Any:
         """Where the columns lie."""
-        if not on_device(self.columns):
-            return array
-        from numba import cuda
-
-        return cuda.to_device(array)
+        return to_device(array) if self.cuda else array
 
 
 def incoming(window: Window, arrays: Arrays | None = None) -> Neighbours:
@@ -201,4 +198,13 @@ def _side(window: Window, arrays: Arrays, bounds: Bounds, columns: Any, ids: Any
     filters = {} if not window.distinct else {"next": arrays.next, "now": window.last}
     if window.graph.end is not None:
         filters |= {"end": arrays.end, "since": window.first}
-    return Neighbours(low, high, columns, ids, window.graph.events, **filters)
+    return Neighbours(low, high, columns, ids, window.graph.events, **filters, cuda=arrays.cuda)
+
+
+def to_device(array: np.ndarray) -> Any:
+    """A copy on the current GPU; the simulator reads the host's."""
+    from numba import cuda
+
+    from . import warp
+
+    return array if warp.SIMULATED else cuda.to_device(np.ascontiguousarray(array))

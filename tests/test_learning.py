@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
+from headway.pipeline.learning import gates  # noqa: E402
 from headway.pipeline.learning.functional import gcn, mean, total  # noqa: E402
 from headway.pipeline.learning.layers import GCN, TGCN  # noqa: E402
 from headway.pipeline.learning.snapshots import Snapshot, Snapshots  # noqa: E402
@@ -90,9 +91,15 @@ def test_finite_differences(window: Window) -> None:
 
 
 @settings(max_examples=25)
-@given(graphs(), st.sampled_from([2, 40]))
-def test_tgcn_over_all_snapshots(graph: DTCSR, inputs: int) -> None:
-    """Forward, loss and the gradients of every parameter; inputs few and many."""
+@given(graphs(), st.sampled_from([2, 40]), st.sampled_from([2, 512]))
+def test_tgcn_over_all_snapshots(graph: DTCSR, inputs: int, rows: int) -> None:
+    """Forward, loss and the gradients of every parameter; inputs few and many, rows in one block or several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gates, "ROWS", rows)
+        check_tgcn(graph, inputs)
+
+
+def check_tgcn(graph: DTCSR, inputs: int) -> None:
     torch.manual_seed(3)
     layer = TGCN(inputs, 4).double()
     weights = numbers(graph.events, seed=1).abs()
@@ -136,7 +143,8 @@ def test_one_node() -> None:
 
 def test_memory_is_shared() -> None:
     """A tensor's array is the one that kernels read."""
-    from headway.pipeline.learning.functional import array
+    from headway.pipeline.learning import gates  # noqa: E402
+from headway.pipeline.learning.functional import array
 
     x = torch.zeros(3, 2)
     array(x)[1, 1] = 5

@@ -6,6 +6,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
 
 from .functional import gcn
+from .gates import gated
 from .snapshots import Snapshot
 
 
@@ -54,12 +55,14 @@ class TGCN(nn.Module):
         # linear[conv(X), H] = A X (W' L') + (b L' + c) + H L'', with the halves L', L'' of the map.
         maps = torch.cat([conv.lin.weight.T @ linear.weight[:, :hidden].T for conv, linear in pairs], 1)
         bias = torch.cat([linear.weight[:, :hidden] @ conv.bias + linear.bias for conv, linear in pairs])
-        inside = convolved(snapshot, features, weights, maps, convs[0].how) + bias
-        of_state = torch.cat([linear.weight[:, hidden:] for linear in linears[:2]])
-        gates = torch.sigmoid(torch.addmm(inside[:, : 2 * hidden], state, of_state.T))
-        keep, reset = gates[:, :hidden], gates[:, hidden:]
-        new = torch.tanh(torch.addmm(inside[:, 2 * hidden :], reset * state, linears[2].weight[:, hidden:].T))
-        return torch.lerp(new, state, keep)
+        of_state = torch.cat([linear.weight[:, hidden:] for linear in linears[:2]]).T
+        of_reset = linears[2].weight[:, hidden:].T
+        how = convs[0].how
+        if len(maps) <= 3 * hidden:
+            return gated(gcn(snapshot, features, weights, **how), maps, bias, state, of_state, of_reset)
+        whole = gcn(snapshot, features @ maps, weights, **how)
+        one = torch.eye(3 * hidden, dtype=maps.dtype, device=maps.device)
+        return gated(whole, one, bias, state, of_state, of_reset)
 
 
 def convolved(

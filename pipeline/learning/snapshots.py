@@ -65,6 +65,11 @@ class Snapshot:
         return self._tensor(degrees(self.incoming))
 
     @cached_property
+    def out_degrees(self) -> torch.Tensor:
+        """Edges that leave each node, int64[N]."""
+        return self._tensor(degrees(self.outgoing))
+
+    @cached_property
     def lone(self) -> torch.Tensor:
         """Which nodes have no edge to themselves, bool[N]."""
         return self._tensor(self_loops(self.outgoing)) == 0
