@@ -14,8 +14,9 @@ export PYTHONDONTWRITEBYTECODE := 1
 demo: .venv/ready
 	$(BIN)/python examples/demo.py $(if $(FEED),--feed $(FEED)) $(if $(DATE),--date $(DATE))
 
-# Figures for README.md: each script writes benchmarks/results/NAME.json. FEEDS is a folder of real feeds.
+# Figures for README.md: each script writes benchmarks/results/NAME.json. FEEDS and GRAPHS are folders of real data.
 FEEDS ?= ../shared/feeds
+GRAPHS ?= ../shared/graphs
 bench: .venv/ready
 	$(BIN)/python benchmarks/build.py --feeds $(FEEDS)
 	$(BIN)/python benchmarks/progressions.py --feeds $(FEEDS)
@@ -23,6 +24,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/batch.py --feeds $(FEEDS)
 	$(BIN)/python benchmarks/national.py
 	$(BIN)/python benchmarks/space.py
+	$(BIN)/python benchmarks/dt_csr_memory.py --graphs $(GRAPHS)
 	$(BIN)/python benchmarks/fresh_clone.py
 
 test: .venv/ready

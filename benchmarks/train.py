@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import torch
 from harness import command, peak_rss_mib, record
-from headway import DTCSR
 from headway.pipeline.learning.layers import TGCN
 from headway.pipeline.learning.snapshots import Snapshots
+
+from headway import DTCSR
 
 GRAPHS = {
     "email-Eu": "email-Eu-core-temporal.txt.gz",

@@ -69,6 +69,25 @@ def parse_counts(data, offsets, rows):
 
 
 @njit
+def parse_integers(data, offsets, out):
+    """Fill `out` int64[rows]; whether every field, blanks around it aside, is `0` or `-?[1-9][0-9]{0,17}`."""
+    for k in range(len(out)):
+        begin, end = _trim(data, offsets, k)
+        negative = begin < end and data[begin] == 45
+        begin += negative
+        if not 0 < end - begin <= 18 or (data[begin] == 48 and (end - begin > 1 or negative)):
+            return False
+        value = np.int64(0)
+        for place in range(begin, end):
+            digit = data[place]
+            if not 48 <= digit <= 57:
+                return False
+            value = value * 10 + digit - 48
+        out[k] = -value if negative else value
+    return True
+
+
+@njit
 def is_one(data, offsets, rows):
     """Whether a field is exactly `1` -> bool[len(rows)]."""
     out = np.empty(len(rows), np.bool_)

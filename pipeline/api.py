@@ -7,7 +7,7 @@ from datetime import date as Date
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -80,9 +80,10 @@ def build(
         return build_feeds([Path(feed) for feed in many], day, settings, Report(strict=strict, announce=steps))
 
 
-def load(path: Path_, verify: bool = False) -> Store | DTCSR:
-    """Open what `headway build` or `headway snapshots` wrote, memory-mapped; `verify` compares every checksum first.
+def load(path: Path_, verify: bool = False) -> Any:
+    """Open what `headway build` or `headway snapshots` wrote: a `Store` or a `DTCSR`, memory-mapped.
 
+    `verify` compares every checksum first.
     Raises `HeadwayError` for what is neither, or is not whole.
     """
     return (DTCSR.load if bundle.kind(path) == dt_csr.KIND else store.load)(Path(path), verify)
@@ -105,6 +106,8 @@ class Engine:
         threads: int | None = None,
         quiet: bool | None = None,
     ) -> None:
+        if not isinstance(store, Store):
+            raise HeadwayError(f"an engine takes a timetable's store, not a {type(store).__name__}")
         if device not in DEVICES:
             raise HeadwayError(f"device {device!r}; there are {', '.join(DEVICES)}")
         if algorithm not in NAMES:

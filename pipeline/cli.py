@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import io
 import os
 import sys
@@ -15,10 +14,13 @@ from typing import Annotated
 import typer
 
 from ..storage.errors import HeadwayError
-from . import show
+from . import show, show_graph
+from .options import Algorithm, AnswerKind, Device, Overrides, Overwrite, Profile, Quiet, StorePath, Subtrips, Walk
 from .profile_text import profile_text
 from .progress import Counter, Steps, Timeline
 from .settings import Settings, load_settings
+from .snapshots_command import snapshots
+from .train_command import train
 
 app = typer.Typer(
     add_completion=False,
@@ -34,69 +36,6 @@ INTERRUPTED = 130
 
 # Typer may bring its own copy of Click, so its exceptions are reached through Typer.
 ClickException: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-
-Profile = Annotated[str, typer.Option(metavar="NAME", help="A profile of conf/, or a .yaml file.")]
-Overrides = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the profile.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A folder that `headway build` wrote.")]
-
-
-class Walk(enum.StrEnum):
-    """What `--walk` takes."""
-
-    default = "default"
-    none = "none"
-
-
-class Subtrips(enum.StrEnum):
-    """What `--subtrips` takes."""
-
-    none = "none"
-    sqrt_trip = "sqrt-trip"
-    sqrt_mean = "sqrt-mean"
-
-
-class AnswerKind(enum.StrEnum):
-    """What `--answer` takes."""
-
-    arrivals = "arrivals"
-    od = "od"
-    reach = "reach"
-
-
-class Algorithm(enum.StrEnum):
-    """What `--algorithm` takes."""
-
-    edge_profile = "edge-profile"
-    label_correcting = "label-correcting"
-    connection_scan = "connection-scan"
-    esdg = "esdg"
-    connection = "connection"
-    connection_type = "connection-type"
-    connection_type_ap = "connection-type-ap"
-    cluster_ap = "cluster-ap"
-    edge = "edge"
-    edge_2 = "edge-2"
-    edge_4 = "edge-4"
-    edge_8 = "edge-8"
-    edge_16 = "edge-16"
-    edge_32 = "edge-32"
-
-
-class Task(enum.StrEnum):
-    """What `--task` takes."""
-
-    nodes = "nodes"
-    links = "links"
-
-
-class Device(enum.StrEnum):
-    """What `--device` takes."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
 
 
 def _version(wanted: bool) -> None:
@@ -184,13 +123,16 @@ def _date(text: str | None, feeds: list[Path]) -> date:
 
 @app.command(epilog="Example: headway info nyc.store --verify")
 def info(
-    store: StorePath,
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="What `headway build` or `headway snapshots` wrote.")],
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Compare every checksum first.")] = False,
 ) -> None:
-    """Tell what a store holds, what was dropped, and how large its arrays are."""
+    """Tell what a store or graph holds, what was dropped, and how large its arrays are."""
+    from ..storage import bundle, dt_csr
     from ..storage.store import load, sizes
 
+    if bundle.kind(store) == dt_csr.KIND:
+        return show_graph.info(dt_csr.DTCSR.load(store, verify), as_json=json)
     found = load(store, verify)
     show.info(found, sizes(store), as_json=json)
 
@@ -381,54 +323,10 @@ def nightly(
     return run_nightly(plan, quiet)
 
 
-@app.command(epilog="Example: headway train graph/ -o model/ --task links --window 24 --distinct --epochs 50")
-def train(
-    graph: Annotated[Path, typer.Argument(metavar="GRAPH", help="A folder that `headway snapshots` wrote.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="The folder to write.")],
-    task: Annotated[Task, typer.Option(help="A number for each node, or which pairs meet, at the next tick.")] = (
-        Task.nodes
-    ),
-    features: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.npy", help="[nodes, columns] or [ticks, nodes, columns] [degrees and noise]."),
-    ] = None,
-    targets: Annotated[
-        Path | None, typer.Option(metavar="FILE.npy", help="Of nodes, [ticks, nodes], NaN: unknown [log in-degree].")
-    ] = None,
-    window: Annotated[int, typer.Option(metavar="TICKS", help="How many a snapshot holds.")] = 1,
-    distinct: Annotated[bool, typer.Option("--distinct", help="Of equal pairs in a window the last one only.")] = False,
-    hidden: Annotated[int, typer.Option(metavar="COLUMNS", help="Of the state of a node.")] = 32,
-    epochs: Annotated[int, typer.Option(metavar="N", help="Passes over all ticks.")] = 20,
-    lr: Annotated[float, typer.Option(metavar="RATE", help="Adam's learning rate.")] = 0.01,
-    truncated: Annotated[int, typer.Option(metavar="TICKS", help="So far back do gradients go.")] = 10,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of weights and random pairs.")] = 0,
-    device: Annotated[Device, typer.Option(help="Where layers run.")] = Device.auto,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on after the last epoch in MODEL.")] = False,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-) -> None:
-    """Train a TGCN on the snapshots of a graph; MODEL holds a checkpoint, and the curve as .csv and .png.
-
-    The last fifth of the ticks is not learned from: its loss is printed beside. Needs PyTorch: headway[train].
-    """
-    from ..storage.dt_csr import DTCSR
-    from .train import Options, train
-
-    given = (None if path is None else str(path) for path in (features, targets))
-    options = Options(task.value, *given, window, distinct, hidden, truncated, lr, seed)
-    with Counter("ticks", quiet) as counter:
-        train(
-            DTCSR.load(graph),
-            output,
-            options,
-            epochs,
-            device.value,
-            resume,
-            overwrite,
-            started=counter.start,
-            advance=counter.advance,
-            told=(lambda epoch: None) if quiet else show.epoch,
-        )
+app.command(
+    epilog="Examples: headway snapshots events.csv -o graph/ --width 3600 ; headway snapshots nyc.store -o graph/"
+)(snapshots)
+app.command(epilog="Example: headway train graph/ -o model/ --task links --window 24 --distinct --epochs 50")(train)
 
 
 @config.command("show", epilog="Example: headway config show --profile gpu-node > mine.yaml")

@@ -9,20 +9,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..kernels import text
 from ..storage.errors import HeadwayError
 from .ahead import run_ahead
-from .blocks import Block, NotUtf8Error, read_blocks, trimmed
+from .blocks import Block, NotUtf8Error, read_blocks, text_buffers, trimmed
 from .events import Column
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"  # other digits, such as 007, are text
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 BLANKS = re.compile(rb"[ \t]+")
 EDGES = re.compile(rb"^[ \t]+|[ \t]+(?=\r?$)", re.MULTILINE)
-IDS = pa.dictionary(pa.int32(), pa.string())
 PLAIN = ("src", "dst", "time", "value")
 
 
@@ -84,7 +85,6 @@ def _parquet(path: Path, names: Names) -> tuple[dict[str, Column], int]:
 def _text(path: Path, names: Names, threads: int) -> tuple[dict[str, Column], int]:
     labels: dict[str, str] = {}
     before = 1
-    tables: list[pa.Table] = []
     with _opened(path) as stream:
         blocks = _fields(read_blocks(stream, str(path)))
         first = next(blocks, None)
@@ -101,23 +101,20 @@ def _text(path: Path, names: Names, threads: int) -> tuple[dict[str, Column], in
         labels = names.found(list(header), str(path))
         if not first.data:
             return {name: Column(label, pa.array([], pa.string())) for name, label in labels.items()}, before
-        types = {label: IDS if name in ("src", "dst", "op") else pa.string() for name, label in labels.items()}
+        types: dict[str, pa.DataType] = {label: pa.string() for label in labels.values()}
 
-        def parse(block: Block) -> pa.Table:
-            return replace(block, header=header).parse(types)
+        def parse(block: Block) -> dict[str, pa.Array]:
+            table = replace(block, header=header).parse(types)
+            return {name: _narrowed(name, table[label]) for name, label in labels.items()}
 
         def whole() -> Iterator[Block]:
             yield first
             yield from blocks
 
-        tables.extend(run_ahead(parse, whole(), threads))
-    table = pa.concat_tables(tables).unify_dictionaries()
+        pieces = list(run_ahead(parse, whole(), threads))
     found = {}
     for name, label in labels.items():
-        values = table[label].combine_chunks()
-        if isinstance(values, pa.ChunkedArray):
-            values = pa.concat_arrays(values.chunks)
-        found[name] = Column(label, _filled(values))
+        found[name] = Column(label, _joined([piece.pop(name) for piece in pieces]))
     return _integers(found), before
 
 
@@ -145,21 +142,43 @@ def _header_alone(path: Path) -> list[str]:
     return [name.strip() for name in (line.split(",") if "," in line else line.split())]
 
 
-def _filled(values: pa.Array) -> pa.Array:
-    """Without blanks around; empty fields are missing."""
-    if pa.types.is_dictionary(values.type):
-        names = trimmed(values.dictionary)
-        names = pc.if_else(pc.equal(names, ""), pa.scalar(None, pa.string()), names)
-        if names.null_count or not names.equals(values.dictionary):
-            return names.take(values.indices).dictionary_encode()
-        return values
-    values = trimmed(values)
-    return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
+def _narrowed(name: str, values: pa.ChunkedArray) -> pa.Array:
+    """A block's column as numbers, where all of it are; else as text, trimmed, whose empty fields are missing."""
+    data, offsets = text_buffers(values)
+    numbers = np.empty(len(values), np.int64)
+    if name not in ("value", "op") and text.parse_integers(data, offsets, numbers):
+        return pa.array(numbers)
+    texts = trimmed(values)
+    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    if name in ("src", "dst", "op"):
+        return texts.dictionary_encode()
+    if name == "value":
+        try:
+            return texts.cast(pa.float64())
+        except pa.ArrowInvalid:
+            return texts
+    return texts
+
+
+def _joined(pieces: list[pa.Array]) -> pa.Array:
+    """Pieces as numbers where all of them are, else as text: integers were taken only as written in the one way."""
+    if len({piece.type for piece in pieces}) > 1:
+        dictionary = any(pa.types.is_dictionary(piece.type) for piece in pieces)
+        texts = [piece if pa.types.is_dictionary(piece.type) else piece.cast(pa.string()) for piece in pieces]
+        pieces = [text.dictionary_encode() for text in texts] if dictionary else texts
+    whole = pa.chunked_array(pieces).unify_dictionaries()
+    return pa.concat_arrays(whole.chunks)
 
 
 def _integers(found: dict[str, Column]) -> dict[str, Column]:
-    """Ids as integers where all of them, of both columns, are."""
+    """Ids as integers where all of them, of both columns, are; otherwise as text."""
     sides = {name: found[name] for name in ("src", "dst")}
+    numbers = [name for name, held in sides.items() if pa.types.is_integer(held.values.type)]
+    if len(numbers) == 2:
+        return found
+    for name in numbers:
+        sides[name] = Column(sides[name].name, sides[name].values.cast(pa.string()).dictionary_encode())
+    found = found | sides
     for kind in (pa.int64(), pa.uint64()):
         try:
             numbers = {}

@@ -50,14 +50,23 @@ def column(name: str, values: Any) -> Column:
             found = values.to_arrow()
         elif isinstance(values, pd.Series | pd.Index):
             found = pa.Array.from_pandas(values)
-        elif isinstance(values, pa.Array | list | tuple | range):
-            found = pa.array(values)
+        elif isinstance(values, pa.Array):
+            found = values
+        elif isinstance(values, list | tuple):
+            found = _listed(values)
         else:
             found = pa.array(np.asarray(values))
         found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise HeadwayError(f"{name}: {' '.join(str(error).split())}; give one column of integers or text") from None
     return Column(name, found)
+
+
+def _listed(values: list | tuple) -> pa.Array:
+    try:
+        return pa.array(values)
+    except OverflowError:  # Arrow tries int64 alone, and NumPy makes floats of such lists
+        return pa.array(values, pa.uint64())
 
 
 def events_of(columns: dict[str, Column], where: Callable[[int], str], nodes: Nodes = None) -> Events:
@@ -103,9 +112,10 @@ def _times(held: Column, where: Callable[[int], str]) -> np.ndarray:
     if not len(values):
         return np.empty(0, np.int64)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        seconds = pc.floor_temporal(values.cast(pa.timestamp("ns" if str(kind).startswith("timestamp[ns") else "us")))
-        _refuse(_plain(pc.not_equal(seconds, values)), held, where, "has fractions of a second; write integers")
-        return _plain(seconds.cast(pa.timestamp("s")).cast(pa.int64()))
+        seconds = values.cast(pa.timestamp("s"), safe=False)
+        fractions = pc.not_equal(seconds.cast(pa.timestamp("ns")), values.cast(pa.timestamp("ns")))
+        _refuse(_plain(fractions), held, where, "has fractions of a second; write integers")
+        return _plain(seconds.cast(pa.int64()))
     if _is_text(kind):
         good = _plain(pc.match_substring_regex(values, r"^\s*[+-]?[0-9]{1,18}\s*$"))
         _refuse(~good, held, where, "is no integer; write times as integers")
@@ -154,7 +164,7 @@ def _relabelled(
     sides = [_ids(held) for held in (source, target)]
     given = None
     if nodes is not None:
-        given = pa.array(np.arange(nodes)) if isinstance(nodes, int | np.integer) else column("nodes", nodes).values
+        given = pa.array(np.arange(nodes)) if isinstance(nodes, int | np.integer) else _ids(column("nodes", nodes))
         given = _text(given) if _is_text(given.type) else given
         if given.null_count or len(pc.unique(given)) < len(given):
             raise HeadwayError("nodes: an id is missing or repeated; give each once")
@@ -171,8 +181,10 @@ def _relabelled(
         raise HeadwayError(f"{len(ids):,} nodes, {MOST:,} is the most")
     if given is not None:
         outside = f"is not in 0..{len(ids) - 1}" if isinstance(nodes, int | np.integer) else "is none of the nodes"
-        for held, row in zip((source, target), rows, strict=True):
-            _refuse(row < 0, held, where, f"{outside}; mend it, or give more nodes")
+        bad = [row < 0 for row in rows]
+        first = [int(mask.argmax()) if mask.any() else len(mask) for mask in bad]
+        which = int(first[1] < first[0])
+        _refuse(bad[which], (source, target)[which], where, f"{outside}; mend it, or give more nodes")
     return rows[0].astype(np.uint32), rows[1].astype(np.uint32), ids
 
 

@@ -14,7 +14,6 @@ from .gtfs.report import Report
 from .query import Done
 from .single import Single
 from .times import show_time
-from .train import Epoch
 
 ON_SCREEN = 25
 COUNTS = (
@@ -136,8 +135,3 @@ def _grouped(sizes: dict[str, int]) -> dict[str, int]:
         elif part == "profile":
             found["edge profiles"] += size
     return found
-
-
-def epoch(done: Epoch) -> None:
-    """A line an epoch: the loss of what was learned from, and of what was held out."""
-    print(f"epoch {done.epoch}: loss {done.learned:.5g}, held out {done.held_out:.5g}", flush=True)

@@ -35,10 +35,12 @@ class Ticks:
             raise HeadwayError(f"{named[0]} and {named[1]} both make ticks; give one of them")
         for name in ("width", "ticks", "events"):
             value = getattr(self, name)
-            if value is not None and (value != int(value) or value < 1):
+            if value is not None and (not isinstance(value, int | np.integer) or value < 1):
                 raise HeadwayError(f"{name} {value}: give an integer from 1 on")
         if self.start is not None and self.width is None:
             raise HeadwayError("start is for ticks of a width; give width too")
+        if self.start is not None and not isinstance(self.start, int | np.integer):
+            raise HeadwayError(f"start {self.start}: give an integer")
 
     def of(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ticks uint32[events] of ascending times int64[events], and the time of each tick, int64[ticks].

@@ -40,9 +40,13 @@ class Side:
     time_offset: np.ndarray
     column_indices: np.ndarray
 
+    def start(self, entries: np.ndarray) -> np.ndarray:
+        """Where these entries start in `column_indices`, uint32."""
+        return (self.time_offset[entries] & LOW).astype(np.uint32)
+
     @property
     def starts(self) -> np.ndarray:
-        """Where entries start in `column_indices`, uint32[K + 1]."""
+        """Where all entries start, uint32[K + 1]."""
         return (self.time_offset & LOW).astype(np.uint32)
 
     @property
@@ -69,6 +73,7 @@ class Side:
     def rows_by_tick(self) -> tuple[np.ndarray, np.ndarray]:
         """Offset int64 and rows uint32[K]: rows with events at tick t are rows[offset[t] : offset[t + 1]]."""
         ticks = self.entry_ticks
+        ticks = ticks.astype(np.min_scalar_type(int(ticks.max(initial=0))))  # NumPy sorts 16 bits by radix
         rows = np.repeat(np.arange(len(self.row_offset) - 1, dtype=np.uint32), np.diff(self.row_offset))
         offset = np.concatenate([[0], np.cumsum(np.bincount(ticks))])
         return offset, rows[np.argsort(ticks, kind="stable")]
@@ -150,10 +155,9 @@ class DTCSR:
     def _window(self, first: int, last: int, distinct: bool) -> Window:
         bounds = []
         for side in (self.by_source, self.by_destination):
-            starts = side.starts
             high = side.lower_bound(last + 1)
             low = side.row_offset[:-1] if self.end is not None and first <= last else side.lower_bound(first)
-            bounds.append((starts[low], starts[high if first <= last else low]))
+            bounds.append((side.start(low), side.start(high if first <= last else low)))
         return Window(self, first, last, distinct, *bounds)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -208,10 +212,10 @@ class _Cursors:
 
     def __init__(self, side: Side, slides: bool) -> None:
         self._offset, self._rows = side.rows_by_tick
-        self._starts = side.starts
+        self._side = side
         self._slides = slides
         self._entries = [side.row_offset[:-1].copy(), side.row_offset[:-1].copy()]
-        self._bounds = [self._starts[self._entries[0]], self._starts[self._entries[1]]]
+        self._bounds = [side.start(entries) for entries in self._entries]
         self._passed = [0, 0]  # ticks that the lower and the upper cursors are past
 
     def move(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
@@ -224,5 +228,5 @@ class _Cursors:
         for tick in range(self._passed[which], min(until, len(self._offset) - 1)):
             rows = self._rows[self._offset[tick] : self._offset[tick + 1]]
             self._entries[which][rows] += 1  # a row has one entry at a tick
-            self._bounds[which][rows] = self._starts[self._entries[which][rows]]
+            self._bounds[which][rows] = self._side.start(self._entries[which][rows])
         self._passed[which] = max(until, self._passed[which])

@@ -8,6 +8,7 @@ from dynamic_graphs import graph_of, graphs, summed, windows
 from headway.kernels import neighbours
 from headway.kernels.aggregate import aggregate, degrees, sampled, self_loops
 from headway.kernels.neighbours import incoming, outgoing
+from headway.kernels.reverse import labels, reversed_edges
 from headway.pipeline.dynamic_graph import DTCSR
 from headway.storage.window import Window
 from hypothesis import given
@@ -125,3 +126,27 @@ def test_sampled_products_need_ids_that_are_places() -> None:
     graph = graph_of([(0, 1, 0)], 2)
     with pytest.raises(ValueError, match="places"):
         sampled(incoming(graph.snapshot(0)), np.ones((2, 1)), np.ones((2, 1)))
+
+
+@given(graphs(), st.data())
+def test_reverse_csr_of_a_window(graph: DTCSR, data: st.DataObject) -> None:
+    """The document's way gives the same neighbours with the same ids, and the labels number the window's edges."""
+    first = data.draw(st.integers(0, graph.ticks - 1))
+    window = graph.window(first, data.draw(st.integers(first, graph.ticks - 1)))
+    row, place = labels(window)
+    source, destination, edge = window.edges()
+    assert np.array_equal(row, source)
+    assert np.array_equal(place, edge)
+    found = reversed_edges(window)
+    order = np.argsort(destination, kind="stable")
+    assert np.array_equal(found.columns, source[order])
+    assert np.array_equal(found.ids, edge[order])
+    features, weights = numbers(graph.nodes, 3), numbers(graph.events)
+    assert np.array_equal(aggregate(found, features, weights), aggregate(incoming(window), features, weights))
+
+
+def test_a_filtered_window_has_no_labels() -> None:
+    window = graph_of([(0, 1, 0)], 2).window(0, 0, distinct=True)
+    for refused in (labels, reversed_edges):
+        with pytest.raises(ValueError, match="edges all count"):
+            refused(window)

@@ -21,7 +21,7 @@ from tiny import feed
 PART = 65_536
 WALKING = sorted(set(ALGORITHMS) - ON_CONNECTIONS_ALONE)
 QUICK = sorted(set(WALKING) - {*relax.ALGORITHMS})  # for thousands of queries
-COMMANDS = ["build", "info", "stops", "query", "nightly", "config show"]
+COMMANDS = ["build", "info", "stops", "query", "nightly", "snapshots", "config show"]
 
 
 @pytest.fixture(scope="module")

@@ -143,8 +143,7 @@ def test_one_node() -> None:
 
 def test_memory_is_shared() -> None:
     """A tensor's array is the one that kernels read."""
-    from headway.pipeline.learning import gates  # noqa: E402
-from headway.pipeline.learning.functional import array
+    from headway.pipeline.learning.functional import array
 
     x = torch.zeros(3, 2)
     array(x)[1, 1] = 5

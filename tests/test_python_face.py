@@ -132,6 +132,7 @@ def test_reach(engine: hw.Engine) -> None:
         (lambda e: hw.Engine(e.store, algorithm="dijkstra"), "there are edge-profile, "),
         (lambda e: hw.Engine(e.store, device="abacus"), "there are auto"),
         (lambda e: hw.load("no/such/store"), "no such store"),
+        (lambda e: hw.Engine(hw.DTCSR.from_events(([0], [1], [0]))), "takes a timetable's store, not a DTCSR"),
         (lambda e: hw.build([], DAY), "no feed given"),
         (lambda e: hw.build("nowhere.zip", DAY), "nowhere.zip: no such file or folder"),
         (lambda e: hw.build("nowhere.zip", "10.6.2026"), "'10.6.2026' is no date"),

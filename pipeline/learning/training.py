@@ -36,8 +36,8 @@ def epochs(
         sums = [0.0, 0.0]
         for tick, (now, after) in enumerate(_with_next(snapshots)):
             with torch.set_grad_enabled(tick < learned):
-                state = model.layer(now, features(now), state)
-                loss = loss_of(model, state, after)
+                new: Tensor = model.layer(now, features(now), state)
+                loss = loss_of(model, new, after)
             sums[tick >= learned] += loss.item()
             if tick < learned:
                 segment.append(loss)
@@ -45,7 +45,8 @@ def epochs(
                     optimizer.zero_grad()
                     torch.stack(segment).sum().backward()
                     optimizer.step()
-                    state, segment = state.detach(), []
+                    new, segment = new.detach(), []
+            state = new
             advance(1)
         yield sums[0] / learned, sums[1] / max(count - learned, 1)
 

@@ -8,6 +8,7 @@ from aggregate_cases import COLUMNS, graph, numbers, sides, window
 from dynamic_graphs import summed
 from headway.kernels import neighbours
 from headway.kernels.aggregate import aggregate, degrees, sampled, self_loops
+from headway.kernels.device_reverse import device_labels
 from headway.kernels.neighbours import Arrays
 
 
@@ -36,3 +37,12 @@ def test_counts(distinct: bool) -> None:
     for given, expected in ((degrees(towards), found.in_degrees()), (degrees(away), found.out_degrees())):
         assert np.array_equal(given, expected)
     assert np.array_equal(self_loops(away), loops)
+
+
+@pytest.mark.parametrize("two_dimensional", [False, True])
+def test_labels(two_dimensional: bool) -> None:
+    found = graph().window(1, 2)
+    row, place = device_labels(found, two_dimensional)
+    source, _, edge = found.edges()
+    assert np.array_equal(row.copy_to_host(), source)
+    assert np.array_equal(place.copy_to_host(), edge)
