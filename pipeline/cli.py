@@ -20,6 +20,7 @@ from .profile_text import profile_text
 from .progress import Counter, Steps, Timeline
 from .settings import Settings, load_settings
 from .snapshots_command import snapshots
+from .train_command import train
 
 app = typer.Typer(
     add_completion=False,
@@ -325,6 +326,7 @@ def nightly(
 app.command(
     epilog="Examples: headway snapshots events.csv -o graph/ --width 3600 ; headway snapshots nyc.store -o graph/"
 )(snapshots)
+app.command(epilog="Example: headway train graph/ -o model/ --task links --window 24 --distinct --epochs 50")(train)
 
 
 @config.command("show", epilog="Example: headway config show --profile gpu-node > mine.yaml")

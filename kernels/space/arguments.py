@@ -200,7 +200,7 @@ def _count(tensor: Tensor, levels: int) -> int:
     """Positions of a level."""
     count = 1
     for level, data in zip(tensor.format.levels[:levels], tensor.arrays, strict=False):
-        count = count * data["n"] if level.full else len(data["crd"])
+        count = count * data["n"] if level.full else len(data["crd"]) if data else count
     return count
 
 

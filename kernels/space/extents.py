@@ -62,7 +62,7 @@ class Extents:
     def segment(self, tensor: str, number: int) -> tuple[str, str]:
         """Begin and end of a level's positions below the position of its parent."""
         q = self.at[tensor, number - 1] if number else "0"
-        return self.below(tensor, number, q), self.below(tensor, number, "1" if q == "0" else f"{q} + 1")
+        return self.below(tensor, number, q), self.level(tensor, number).stop(self.names(tensor, number), q)
 
     def bottom(self, tensor: str, number: int) -> bool:
         return number == len(self.s.formats[tensor].levels) - 1

@@ -1,6 +1,6 @@
 """Levels of a sparse hierarchy: what each one answers about its positions, as text of a kernel and by walking.
 
-A position q of one level owns the positions [first(q), first(q + 1)) of the next; above all levels there is one
+A position q of one level owns the positions [first(q), stop(q)) of the next; above all levels there is one
 position, 0. Texts name arrays through `at`: `at("pos")` is `A_pos1` for level 1 of tensor A.
 """
 
@@ -31,11 +31,16 @@ class Level:
 
     full: ClassVar[bool] = False
     searched: ClassVar[bool] = False  # the parent of a position is found by search, then by walking on
+    adjoining: ClassVar[bool] = True  # the positions below q end where those below q + 1 begin
     arrays: ClassVar[tuple[str, ...]] = ()
 
     def first(self, at: Names, q: str) -> str:
         """First position below position `q` of the parent."""
         raise NotImplementedError
+
+    def stop(self, at: Names, q: str) -> str:
+        """Where the positions below position `q` of the parent end."""
+        return self.first(at, "1" if q == "0" else f"{q} + 1")
 
     def coord(self, at: Names, p: str) -> str:
         """Coordinate at position `p`."""
@@ -105,6 +110,20 @@ class Singleton(Level):
 
 
 @dataclass(frozen=True)
+class Numbered(Level):
+    """The position of the parent as a coordinate: entries that are known by their place."""
+
+    def first(self, at: Names, q: str) -> str:
+        return q
+
+    def coord(self, at: Names, p: str) -> str:
+        return p
+
+    def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
+        yield q, q
+
+
+@dataclass(frozen=True)
 class Run:
     """Positions [low, high) of a level that are in use; `equal[n]`: n + 1 has the coordinates of n, from `low` on."""
 
@@ -115,7 +134,9 @@ class Run:
 
 def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None, what: str) -> Run:
     """Raise unless the arrays of a level are sound; `above` is the parent level where it repeats coordinates."""
-    if "pos" in level.arrays:
+    if not level.adjoining:
+        low, high = _check_slices(data["pos"], data["end"], parents, len(data["crd"]), what)
+    elif "pos" in level.arrays:
         low, high = _check_offsets(data["pos"], parents, len(data[level.arrays[1]]), what)
     else:
         low, high = (above.low, above.high) if above else (0, parents)
@@ -133,6 +154,8 @@ def check(level: Level, data: Arrays, parents: int, size: int, above: Run | None
     module = array_module(crd)
     if len(used) < high - low or (len(used) and (int(used.max()) >= size or int(used.min()) < 0)):
         raise ValueError(f"{what}: a coordinate is missing or outside of a dimension of {size}")
+    if not level.adjoining:
+        return Run(low, high, module.zeros(max(high - low - 1, 0), bool))
     if "pos" in level.arrays:
         same = _of_one_parent(data["pos"], low, high)
     else:
@@ -156,6 +179,15 @@ def _check_offsets(pos: Any, parents: int, stored: int, what: str) -> tuple[int,
     if len(pos) != parents + 1 or bool((pos[1:] < pos[:-1]).any()) or int(pos[0]) < 0 or int(pos[-1]) > stored:
         raise ValueError(f"{what}: pos must hold {parents + 1} ascending offsets into {stored} positions")
     return int(pos[0]), int(pos[-1])
+
+
+def _check_slices(pos: Any, end: Any, parents: int, stored: int, what: str) -> tuple[int, int]:
+    if pos.dtype not in (np.int32, np.int64) or end.dtype != pos.dtype:
+        raise ValueError(f"{what}: pos and end are int32 or int64, not {pos.dtype} and {end.dtype}")
+    sound = len(pos) == len(end) == parents and not bool((end < pos).any())
+    if not sound or (parents and (int(pos.min()) < 0 or int(end.max()) > stored)):
+        raise ValueError(f"{what}: pos and end must bound {parents} slices of {stored} positions")
+    return 0, stored
 
 
 def _of_one_parent(pos: Any, low: int, high: int) -> Any:

@@ -61,6 +61,9 @@ class Schedule(Loops):
             raise ScheduleError(f"fuse of {outer} and {inner}: {inner} is not directly inside {outer}")
         if set(self.roots(outer)) & set(self.roots(inner)):
             raise ScheduleError(f"fuse of {outer} and {inner}: both come from {self.roots(outer)[0]}")
+        for tensor, number in filter(None, map(self.iterator, self.roots(inner))):
+            if not self.formats[tensor].levels[number].adjoining:
+                raise ScheduleError(f"fuse of {outer} and {inner}: slices of {tensor} lie apart")
         if self._walks(inner) or self._walks(outer):
             whole = all(isinstance(self.maker(loop), Fuse | None) for loop in (outer, inner))
             if not whole or self.position(outer) or self.position(inner):

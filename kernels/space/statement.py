@@ -18,7 +18,7 @@ import ast
 import re
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -137,17 +137,17 @@ class Statement:
     semiring: Semiring
     accumulate: bool
 
-    @property
+    @cached_property
     def indices(self) -> tuple[str, ...]:
         """Every index, in order of appearance in the expression, then in the output."""
         found = [a.indices for node in self._nodes() for a in accesses(node)]
         return tuple(dict.fromkeys(index for some in [*found, self.output.indices] for index in some))
 
-    @property
+    @cached_property
     def operands(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(a.tensor for node in self._nodes() for a in accesses(node)))
 
-    @property
+    @cached_property
     def scalars(self) -> tuple[str, ...]:
         found = {leaf.name for node in self._nodes() for leaf in leaves(node) if isinstance(leaf, Name)}
         return tuple(sorted(found - set(self.indices)))

@@ -80,7 +80,7 @@ class Tensor:
                 parents, above = parents * size, None
                 continue
             run = check(level, data, parents, size, above, f"level {number}")
-            parents, above = len(data[level.arrays[-1]]), None if level.unique else run
+            parents, above = len(data[level.arrays[-1]]) if data else parents, None if level.unique else run
         if self.values is not None and len(self.values) < parents:
             raise ValueError(f"{len(self.values)} values for {parents} positions")
 
@@ -162,11 +162,13 @@ class Tensor:
                 columns = [np.repeat(column, n) for column in columns] + [np.tile(np.arange(n), count)]
                 low, high = low * n, high * n
                 continue
+            if not level.adjoining:
+                raise ValueError("slices lie apart: a tensor of them is read by kernels alone")
             if "pos" in level.arrays:
                 pos = np.asarray(data["pos"])[low : high + 1]
                 columns = [np.repeat(column, np.diff(pos)) for column in columns]
                 low, high = int(pos[0]), int(pos[-1])
-            columns.append(np.asarray(data["crd"])[low:high].astype(np.int64))
+            columns.append(np.asarray(data["crd"])[low:high].astype(np.int64) if data else np.arange(low, high))
         found: list[Any] = [None] * len(columns)
         for mode, column in zip(self.format.modes, columns, strict=True):
             found[mode] = column

@@ -1,4 +1,4 @@
-"""Levels of time: a window of ticks, and progressions of departures."""
+"""Levels of time: a window of ticks, sought or known as slices, and progressions of departures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .levels import Arrays, Compressed, Names
+from .levels import Arrays, Compressed, Level, Names
 
 
 @dataclass(frozen=True)
 class Window(Compressed):
     """Ticks of a row in order of time; a condition such as `t0 <= w < t1` becomes a seek at both ends."""
+
+
+@dataclass(frozen=True)
+class Slices(Level):
+    """One slice a row, that of a window of ticks whose ends are known: `crd[pos[q] : end[q]]`, in any order.
+
+    Slices of neighbouring rows lie apart, so that rows are not fused with what hangs below them.
+    """
+
+    ordered: bool = False
+    unique: bool = False
+
+    adjoining: ClassVar[bool] = False
+    arrays: ClassVar[tuple[str, ...]] = ("pos", "end", "crd")
+
+    def first(self, at: Names, q: str) -> str:
+        return f"{at('pos')}[{q}]"
+
+    def stop(self, at: Names, q: str) -> str:
+        return f"{at('end')}[{q}]"
+
+    def walk(self, data: Arrays, q: int) -> Iterator[tuple[int, int]]:
+        return ((p, int(data["crd"][p])) for p in range(int(data["pos"][q]), int(data["end"][q])))
 
 
 @dataclass(frozen=True)

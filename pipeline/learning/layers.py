@@ -1,0 +1,74 @@
+"""GCN and TGCN, whose parameters have the names and shapes that PyTorch Geometric (Temporal) gives them."""
+
+from __future__ import annotations
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
+
+from .functional import gcn
+from .gates import gated
+from .snapshots import Snapshot
+
+
+class GCN(nn.Module):
+    """A graph convolution: `functional.gcn` of a linear map; what has fewer columns is aggregated."""
+
+    def __init__(self, inputs: int, outputs: int, self_loops: bool = True, weighted_degree: bool = True) -> None:
+        super().__init__()
+        self.lin = nn.Linear(inputs, outputs, bias=False)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.how = {"self_loops": self_loops, "weighted_degree": weighted_degree}
+        nn.init.xavier_uniform_(self.lin.weight)
+
+    def forward(self, snapshot: Snapshot, features: Tensor, weights: Tensor | None = None) -> Tensor:
+        return convolved(snapshot, features, weights, self.lin.weight.T, self.how) + self.bias
+
+
+class TGCN(nn.Module):
+    """A gated recurrent unit whose input is a graph convolution.
+
+        Z = sigmoid(linear_z[conv_z(X), H])
+        R = sigmoid(linear_r[conv_r(X), H])
+        C = tanh(linear_h[conv_h(X), R * H])
+        H' = Z * H + (1 - Z) * C
+
+    The three convolutions differ in their linear maps only, so that the graph is read once.
+
+    Source: Zhao et al., "T-GCN: A Temporal Graph Convolutional Network for Traffic Prediction".
+    """
+
+    def __init__(self, inputs: int, hidden: int, self_loops: bool = True, weighted_degree: bool = True) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.conv_z, self.conv_r, self.conv_h = (GCN(inputs, hidden, self_loops, weighted_degree) for _ in "zrh")
+        self.linear_z, self.linear_r, self.linear_h = (nn.Linear(2 * hidden, hidden) for _ in "zrh")
+
+    def forward(
+        self, snapshot: Snapshot, features: Tensor, state: Tensor | None = None, weights: Tensor | None = None
+    ) -> Tensor:
+        """The hidden state [N, hidden] after a snapshot, from the one before (none: zeros)."""
+        hidden = self.hidden
+        if state is None:
+            state = features.new_zeros(len(features), hidden)
+        convs, linears = (self.conv_z, self.conv_r, self.conv_h), (self.linear_z, self.linear_r, self.linear_h)
+        pairs = list(zip(convs, linears, strict=True))
+        # linear[conv(X), H] = A X (W' L') + (b L' + c) + H L'', with the halves L', L'' of the map.
+        maps = torch.cat([conv.lin.weight.T @ linear.weight[:, :hidden].T for conv, linear in pairs], 1)
+        bias = torch.cat([linear.weight[:, :hidden] @ conv.bias + linear.bias for conv, linear in pairs])
+        of_state = torch.cat([linear.weight[:, hidden:] for linear in linears[:2]]).T
+        of_reset = linears[2].weight[:, hidden:].T
+        how = convs[0].how
+        if len(maps) <= 3 * hidden:
+            return gated(gcn(snapshot, features, weights, **how), maps, bias, state, of_state, of_reset)
+        whole = gcn(snapshot, features @ maps, weights, **how)
+        one = torch.eye(3 * hidden, dtype=maps.dtype, device=maps.device)
+        return gated(whole, one, bias, state, of_state, of_reset)
+
+
+def convolved(
+    snapshot: Snapshot, features: Tensor, weights: Tensor | None, map_: Tensor, how: dict[str, bool]
+) -> Tensor:
+    """The convolution of features times `map_`; what has fewer columns is aggregated."""
+    if map_.shape[0] <= map_.shape[1]:
+        return gcn(snapshot, features, weights, **how) @ map_
+    return gcn(snapshot, features @ map_, weights, **how)

@@ -1,0 +1,87 @@
+"""`headway train`: what it learns, where it stops and goes on, and what it says of wrong input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import done, refused
+from dynamic_graphs import graph_of
+from headway.pipeline.dynamic_graph import DTCSR
+from headway.pipeline.train import Options, train
+from headway.storage.errors import HeadwayError
+
+pytest.importorskip("torch")
+
+
+def periodic(nodes: int = 6, ticks: int = 24) -> DTCSR:
+    """Even ticks: everyone to node 0; odd ones: everyone to node 1."""
+    return graph_of([(u, tick % 2, tick) for tick in range(ticks) for u in range(nodes)], nodes)
+
+
+@pytest.mark.parametrize(("task", "share"), [("nodes", 0.3), ("links", 0.75)])
+def test_it_learns(task: str, share: float, tmp_path: Path) -> None:
+    """A pattern that a constant can't tell; also on ticks that it never saw. Random pairs are among those that meet."""
+    curve = train(periodic(), tmp_path / "model", Options(task=task, hidden=8, lr=0.03), 60)
+    assert [one.epoch for one in curve] == list(range(1, 61))
+    assert curve[-1].learned < share * curve[0].learned
+    assert curve[-1].held_out < share * curve[0].held_out
+    names = {path.name for path in (tmp_path / "model").iterdir()}
+    assert names == {"checkpoint.pt", "curve.csv", "curve.png"}
+
+
+def test_resumed_is_as_if_never_stopped(tmp_path: Path) -> None:
+    options = Options(task="links", hidden=4, seed=3)
+    whole = train(periodic(), tmp_path / "whole", options, 4)
+    train(periodic(), tmp_path / "parts", options, 2)
+    assert train(periodic(), tmp_path / "parts", options, 4, resume=True) == whole
+    text = [(tmp_path / name / "curve.csv").read_text() for name in ("whole", "parts")]
+    assert text[0] == text[1]
+
+
+def test_files_of_features_and_targets(tmp_path: Path) -> None:
+    """The target is the feature of the tick before, unknown for one node."""
+    graph = periodic()
+    features = np.random.default_rng(0).normal(size=(graph.ticks, 6, 2)).astype(np.float32)
+    targets = np.roll(features[:, :, 0], 1, axis=0)
+    targets[:, 5] = np.nan
+    np.save(tmp_path / "x.npy", features)
+    np.save(tmp_path / "y.npy", targets)
+    options = Options(features=str(tmp_path / "x.npy"), targets=str(tmp_path / "y.npy"), hidden=8, lr=0.03)
+    curve = train(graph, tmp_path / "model", options, 25)
+    assert np.isfinite(curve[-1].held_out)
+    assert curve[-1].learned < curve[0].learned
+
+
+def test_wrong_input(tmp_path: Path) -> None:
+    graph, out = periodic(), tmp_path / "model"
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    with pytest.raises(HeadwayError, match=r"give numbers \[6, columns\]"):
+        train(graph, out, Options(features=str(tmp_path / "x.npy")), 1)
+    with pytest.raises(HeadwayError, match="targets are for --task nodes"):
+        train(graph, out, Options(task="links", targets=str(tmp_path / "x.npy")), 1)
+    with pytest.raises(HeadwayError, match="needs 3"):
+        train(graph_of([(0, 1, 0)], 2), out, Options(), 1)
+    with pytest.raises(HeadwayError, match="--resume out to begin"):
+        train(graph, out, Options(), 1, resume=True)
+    for wrong, what in (({"hidden": 0}, "--hidden 0"), ({"lr": 0.0}, "--lr"), ({"window": 0}, "--window 0")):
+        with pytest.raises(HeadwayError, match=what):
+            Options(**wrong)
+    train(graph, out, Options(), 1)
+    with pytest.raises(HeadwayError, match="--resume to go on"):
+        train(graph, out, Options(), 1)
+    with pytest.raises(HeadwayError, match="has --hidden 32, not 8"):
+        train(graph, out, Options(hidden=8), 2, resume=True)
+    (out / "checkpoint.pt").write_bytes(b"no zip")
+    with pytest.raises(HeadwayError, match="no checkpoint"):
+        train(graph, out, Options(), 2, resume=True)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    periodic().save(tmp_path / "graph")
+    words = ("train", tmp_path / "graph", "-o", tmp_path / "model", "--hidden", "4")
+    assert [line.partition(":")[0] for line in done(*words, "--epochs", "2").splitlines()] == ["epoch 1", "epoch 2"]
+    assert done(*words, "--epochs", "3", "--resume").startswith("epoch 3: loss ")
+    assert done(*words, "--epochs", "3", "--resume", "--quiet") == ""
+    assert "--overwrite to begin anew" in refused(*words)
