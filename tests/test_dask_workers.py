@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import re
 import signal
@@ -345,7 +346,7 @@ def test_cuda_has_a_worker_per_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     import dask_cuda
     from distributed import LocalCluster
 
-    asked = {}
+    asked, there = {}, importlib.util.find_spec
 
     class Pretended(LocalCluster):
         def __init__(self, rmm_async: bool, **options) -> None:
@@ -353,17 +354,17 @@ def test_cuda_has_a_worker_per_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             super().__init__(**options)
 
     monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(2))
-    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: there(name) or object())
     monkeypatch.setattr(dask_cuda, "LocalCUDACluster", Pretended)
     with workers("cuda", None, None, None, 7) as found:
-        assert found.count == 2
+        assert found.count == 6
         assert found.on_each(spilling) == ["on", "on"]
-    assert (asked["n_workers"], asked["threads_per_worker"], asked["rmm_async"]) == (2, 1, True)
+    assert (asked["n_workers"], asked["threads_per_worker"], asked["rmm_async"]) == (2, 3, True)
     with workers("cuda", 1, None, None, 7) as found:
-        assert found.count == 1
+        assert found.count == 7
     with pytest.raises(HeadwayError, match=r"^workers.count 3: there are 2 GPUs; give as many at most, or auto$"):
         workers("cuda", 3, None, None, 7).__enter__()
-    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: name != "dask_cuda" or None)
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None if name == "dask_cuda" else object())
     with pytest.raises(HeadwayError, match=r"dask-cuda is not installed: pip install headway\[gpu\]"):
         workers("cuda", None, None, None, 7).__enter__()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import NEVER, answers, build, connections_store, real_feed
 from headway.pipeline.engines import ALGORITHMS
-from headway.pipeline.graph import SLOT
+from headway.pipeline.partition import SLOT
 from headway.storage.edge_profile import EdgeProfile
 from headway.storage.store import Store
 from hypothesis import example, given, settings
