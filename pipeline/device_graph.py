@@ -18,14 +18,13 @@ import numpy as np
 from ..kernels import device_connections, device_cover, device_profiles, warp
 from . import partition
 from .gpu import troubles
-from .partition import SLOT, Assembled, Expanded, TripPart
+from .partition import KINDS, SLOT, Assembled, Expanded, TripPart
 
 if warp.SIMULATED:
     xp: Any = np
 else:
     import cupy as xp  # pyright: ignore[reportMissingImports]
 
-KINDS = (np.uint32, np.uint32, np.int32, np.int32, np.uint32)  # of the columns of connections
 THREADS = 8 if warp.SIMULATED else 128
 Array = Any  # one of `xp`'s
 

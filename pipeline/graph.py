@@ -381,8 +381,8 @@ def _piece(part: Expanded, place: int) -> tuple[np.ndarray, ...]:
 def _assemble_pieces(
     gpu: bool, first: int, last: int, vertices: int, width: int, *pieces: tuple[np.ndarray, ...]
 ) -> tuple[Assembled, dict[str, float]]:
-    none = tuple(np.empty(0, kind) for kind in (np.uint32, np.uint32, np.int32, np.int32, np.uint32))
-    tail, head, departure, duration, run = (np.concatenate(column) for column in zip(*(pieces or (none,)), strict=True))
+    some = pieces or (partition.columns(0),)
+    tail, head, departure, duration, run = (np.concatenate(column) for column in zip(*some, strict=True))
     return _partition(gpu).assemble_part(tail, head, departure, duration, run, first, last, vertices, width)
 
 

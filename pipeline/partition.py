@@ -15,6 +15,7 @@ from ..kernels import profiles, progressions
 from ..kernels.trips import group
 
 SLOT = 1800
+KINDS = (np.uint32, np.uint32, np.int32, np.int32, np.uint32)  # of the columns of connections, as in `Expanded`
 
 
 class TripPart(NamedTuple):
@@ -81,7 +82,7 @@ def expand_part(trips: TripPart, piece: np.ndarray, horizon: int, first_run: int
     """
     inputs = (*trips, horizon, piece)
     some = (0, len(piece))
-    out = _columns(kernel.fill(some, *inputs, _columns(0)))
+    out = columns(kernel.fill(some, *inputs, columns(0)))
     kernel.fill(some, *inputs, out)
     tail, head, departure, duration, run = out
     run += np.uint32(first_run)
@@ -105,8 +106,9 @@ def by_range(
     )
 
 
-def _columns(size: int) -> tuple[np.ndarray, ...]:
-    return tuple(np.empty(size, kind) for kind in (np.uint32, np.uint32, np.int32, np.int32, np.uint32))
+def columns(size: int) -> tuple[np.ndarray, ...]:
+    """Room for so many connections."""
+    return tuple(np.empty(size, kind) for kind in KINDS)
 
 
 def assemble_part(

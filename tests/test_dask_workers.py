@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from headway.cluster import devices
 from headway.cluster.dask import workers
 from headway.pipeline.gtfs import FeedError
 from headway.storage.errors import HeadwayError
+from test_devices import driver
 
 MIB = 2**20
 
@@ -316,27 +316,8 @@ def test_address_without_workers(elsewhere, monkeypatch: pytest.MonkeyPatch) -> 
         workers(address, None, None, None, 1).__enter__()
 
 
-def driver(count: int) -> SimpleNamespace:
-    """An NVIDIA driver that sees so many GPUs."""
-
-    def write_count(pointer) -> int:
-        pointer._obj.value = count
-        return 0
-
-    def write_name(buffer, size: int, device) -> int:
-        buffer.value = b"Some GPU"
-        return 0
-
-    return SimpleNamespace(
-        cuInit=lambda flags: 0,
-        cuDeviceGetCount=write_count,
-        cuDeviceGet=lambda pointer, number: 0,
-        cuDeviceGetName=write_name,
-    )
-
-
 def test_cuda_without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(0))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(count=0))
     with pytest.raises(HeadwayError, match=r"^workers.kind cuda: the NVIDIA driver sees no GPU; choose threads"):
         workers("cuda", None, None, None, 1).__enter__()
 
@@ -353,7 +334,7 @@ def test_cuda_has_a_worker_per_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             asked.update(options, rmm_async=rmm_async)
             super().__init__(**options)
 
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(2))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(count=2))
     monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: there(name) or object())
     monkeypatch.setattr(dask_cuda, "LocalCUDACluster", Pretended)
     with workers("cuda", None, None, None, 7) as found:

@@ -21,7 +21,10 @@ class GCN(nn.Module):
         nn.init.xavier_uniform_(self.lin.weight)
 
     def forward(self, snapshot: Snapshot, features: Tensor, weights: Tensor | None = None) -> Tensor:
-        return convolved(snapshot, features, weights, self.lin.weight.T, self.how) + self.bias
+        lin = self.lin
+        if lin.in_features <= lin.out_features:
+            return lin(gcn(snapshot, features, weights, **self.how)) + self.bias
+        return gcn(snapshot, lin(features), weights, **self.how) + self.bias
 
 
 class TGCN(nn.Module):
@@ -63,12 +66,3 @@ class TGCN(nn.Module):
         whole = gcn(snapshot, features @ maps, weights, **how)
         one = torch.eye(3 * hidden, dtype=maps.dtype, device=maps.device)
         return gated(whole, one, bias, state, of_state, of_reset)
-
-
-def convolved(
-    snapshot: Snapshot, features: Tensor, weights: Tensor | None, map_: Tensor, how: dict[str, bool]
-) -> Tensor:
-    """The convolution of features times `map_`; what has fewer columns is aggregated."""
-    if map_.shape[0] <= map_.shape[1]:
-        return gcn(snapshot, features, weights, **how) @ map_
-    return gcn(snapshot, features @ map_, weights, **how)
