@@ -335,7 +335,8 @@ def test_cuda_has_a_worker_per_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             super().__init__(**options)
 
     monkeypatch.setattr(ctypes, "CDLL", lambda name: driver(count=2))
-    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: there(name) or object())
+    wanted = ("numba_cuda", "dask_cuda")  # the import system asks for others, and reads what it is given
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: there("json" if name in wanted else name))
     monkeypatch.setattr(dask_cuda, "LocalCUDACluster", Pretended)
     with workers("cuda", None, None, None, 7) as found:
         assert found.count == 6
@@ -345,7 +346,9 @@ def test_cuda_has_a_worker_per_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.count == 7
     with pytest.raises(HeadwayError, match=r"^workers.count 3: there are 2 GPUs; give as many at most, or auto$"):
         workers("cuda", 3, None, None, 7).__enter__()
-    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None if name == "dask_cuda" else object())
+    monkeypatch.setattr(
+        devices.importlib.util, "find_spec", lambda name: None if name == "dask_cuda" else there("json")
+    )
     with pytest.raises(HeadwayError, match=r"dask-cuda is not installed: pip install headway\[gpu\]"):
         workers("cuda", None, None, None, 7).__enter__()
 
