@@ -12,7 +12,8 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
@@ -25,6 +26,7 @@ from isal import isal_zlib
 
 from ..kernels import text
 from ..storage.errors import HeadwayError
+from .ahead import prefetched
 
 BLOCK = 8 << 20
 LONGEST_LINE = 32 << 20
@@ -88,7 +90,8 @@ class Block:
             ragged.append(row.actual_columns)
             return "skip"
 
-        if (b' "' in data or b'\t"' in data) and BLANK_BEFORE_QUOTE.search(data):
+        quotes = b'"' in data
+        if quotes and (b' "' in data or b'\t"' in data) and BLANK_BEFORE_QUOTE.search(data):
             return self._slow(present)
         try:
             table = pyarrow.csv.read_csv(
@@ -96,7 +99,7 @@ class Block:
                 read_options=pyarrow.csv.ReadOptions(
                     column_names=self.header, block_size=len(data) + 1, use_threads=False
                 ),
-                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=b'"' in data, invalid_row_handler=notice),
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=quotes, invalid_row_handler=notice),
                 convert_options=pyarrow.csv.ConvertOptions(
                     include_columns=list(present), column_types=present, strings_can_be_null=False
                 ),
@@ -166,15 +169,19 @@ def read_blocks(stream: BinaryIO, file: str, latin: bool = False) -> Iterator[Bl
 
     Raises `NotUtf8Error` unless it is read as Latin-1, `HeadwayError` for a damaged file.
     """
+    with closing(_pieces(stream)) as pieces:
+        yield from _cut(pieces, file, latin)
+
+
+def _cut(pieces: Iterator[bytes | Exception], file: str, latin: bool) -> Iterator[Block]:
+    """Pieces, whose last one is empty or an error, to whole lines."""
     header: tuple[str, ...] = ()
     begun = False
     rest = b""
     row = 1
-    while True:
-        try:
-            piece = stream.read(BLOCK)
-        except DAMAGED as error:
-            raise HeadwayError(f"{file}: damaged at row {row} or after ({error}); fetch it again") from None
+    for piece in pieces:
+        if isinstance(piece, Exception):
+            raise HeadwayError(f"{file}: damaged at row {row} or after ({piece}); fetch it again")
         lines: tuple[bytes | memoryview, ...]
         if b'"' not in piece and b'"' not in rest and (cut := piece.rfind(b"\n") + 1):
             lines, rest = (rest, memoryview(piece)[:cut]), piece[cut:]  # pieces are large: no copy
@@ -201,8 +208,30 @@ def read_blocks(stream: BinaryIO, file: str, latin: bool = False) -> Iterator[Bl
         if header and _any_text(lines):
             yield Block(file, header, lines, first=not begun)
             begun = True
-        if not piece:
-            return
+
+
+def _pieces(stream: BinaryIO) -> Generator[bytes | Exception]:
+    """What is read, in pieces, the last one empty or the error that ends it; a longer file is read on a thread of its
+    own, which has to inflate it."""
+
+    def read() -> Iterator[bytes | Exception]:
+        piece = None
+        while piece is None or piece:
+            try:
+                piece = stream.read(BLOCK)
+            except DAMAGED as error:
+                yield error
+                return
+            yield piece
+
+    pieces = read()
+    first = next(pieces)
+    yield first
+    if isinstance(first, bytes) and len(first) < BLOCK:
+        yield from pieces
+    elif first:
+        with closing(prefetched(pieces, 2)) as rest:
+            yield from rest
 
 
 def _count(lines: Iterable[bytes | memoryview], byte: int) -> int:
