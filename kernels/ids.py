@@ -38,16 +38,16 @@ def table_of(data, offsets):
         bits += 1
     table = np.full(1 << bits, -1, np.int32)
     for row in range(rows):
-        slot = _look(table, data, offsets, data, offsets[row], offsets[row + 1], bits)
+        begin, end = offsets[row], offsets[row + 1]
+        slot = _look(table, data, offsets, data, begin, end, _slot(data, begin, end, bits))
         if table[slot] < 0:
             table[slot] = row
     return table
 
 
 @njit
-def _look(table, data, offsets, text, begin, end, bits):
-    """The slot of a text, or the empty one where it would be."""
-    slot = _slot(text, begin, end, bits)
+def _look(table, data, offsets, text, begin, end, slot):
+    """The slot of a text, sought from `slot` on, or the empty one where it would be."""
     while table[slot] >= 0:
         row = table[slot]
         if offsets[row + 1] - offsets[row] == end - begin and _equal(text, begin, end, data, offsets[row]):
@@ -58,11 +58,28 @@ def _look(table, data, offsets, text, begin, end, bits):
 
 @njit
 def find(table, data, offsets, text, text_offsets):
-    """Of each text the row of the known one that equals it, or -1: int32[texts]."""
+    """Of each text the row of the known one that equals it, or -1: int32[texts].
+
+    In passes, each of which reads at random from one array only: reads of many texts are under way at once.
+    """
     bits = 0
     while (1 << bits) < len(table):
         bits += 1
-    out = np.empty(len(text_offsets) - 1, np.int32)
-    for k in range(len(out)):
-        out[k] = table[_look(table, data, offsets, text, text_offsets[k], text_offsets[k + 1], bits)]
+    count = len(text_offsets) - 1
+    slot, out = np.empty(count, np.int64), np.empty(count, np.int32)
+    begin, size = np.empty(count, np.int64), np.empty(count, np.int64)
+    if len(offsets) < 2:
+        out[:] = -1
+        return out
+    for k in range(count):
+        slot[k] = _slot(text, text_offsets[k], text_offsets[k + 1], bits)
+    for k in range(count):
+        out[k] = table[slot[k]]
+    for k in range(count):
+        row = max(out[k], 0)
+        begin[k], size[k] = offsets[row], offsets[row + 1] - offsets[row]
+    for k in range(count):
+        first, last = text_offsets[k], text_offsets[k + 1]
+        if out[k] >= 0 and not (size[k] == last - first and _equal(text, first, last, data, begin[k])):
+            out[k] = table[_look(table, data, offsets, text, first, last, slot[k])]
     return out
