@@ -20,6 +20,7 @@ from .profile_text import profile_text
 from .progress import Counter, Steps, Timeline
 from .settings import Settings, load_settings
 from .snapshots_command import snapshots
+from .submit_command import submit
 from .train_command import train
 
 app = typer.Typer(
@@ -335,6 +336,10 @@ def nightly(
     return run_nightly(plan, quiet)
 
 
+app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Example: headway submit --address http://head:8265 query s3://b/nyc.store s3://b/q.csv -o s3://b/answers",
+)(submit)
 app.command(
     epilog="Examples: headway snapshots events.csv -o graph/ --width 3600 ; headway snapshots nyc.store -o graph/"
 )(snapshots)

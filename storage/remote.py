@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import fsspec
-
 from . import bundle
 from .errors import HeadwayError
 from .folder import replacing
@@ -29,6 +27,8 @@ def is_url(place: str | Path) -> bool:
 @contextmanager
 def _opened(url: str) -> Iterator[tuple[Any, str]]:
     """A file system and the path in it. What goes wrong in the block is a `HeadwayError` that names the URL."""
+    import fsspec  # takes a while, and most commands name no URL
+
     scheme = url.partition("://")[0]
     try:
         files, path = fsspec.core.url_to_fs(url)
