@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import numpy as np
@@ -22,9 +23,10 @@ import pandas as pd
 import pytest
 import typer
 from command import done, refused, tiny_store
-from headway.cluster.jobs import _Output
+from headway.cluster.jobs import Job, _Output
 from headway.pipeline.cli import app
 from headway.pipeline.submit_command import _entrypoint
+from headway.storage.errors import HeadwayError
 from s3 import BUCKET, nobody_listens, objects, s3_server, uploaded
 
 BIN = Path(sys.executable).parent
@@ -213,6 +215,27 @@ def test_another_version_there(tmp_path: Path, there: str | None, said: str) -> 
     assert (ended.returncode, ended.stderr) == (2 if said else 0, said)
     sent = ["query", "--set", "query.workers=auto", *words("/a b", "/$y")[1:]]
     assert ended.stdout == ("" if said else "".join(f"{word}|" for word in sent))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "ends"),
+    [
+        ("SUCCEEDED", 0, 0),
+        ("FAILED", 2, 2),
+        ("FAILED", 137, 137),
+        ("FAILED", -9, "job j failed: The driver was killed.; go on with --resume"),
+        ("FAILED", None, "job j failed: The driver was killed.; go on with --resume"),
+        ("STOPPED", None, "job j was stopped; go on with --resume"),
+    ],
+)
+def test_how_a_job_ends(status: str, code: int | None, ends: int | str) -> None:
+    info = SimpleNamespace(status=status, driver_exit_code=code, message="The driver was killed.\nMore of it")
+    job = SimpleNamespace(name="j")
+    if isinstance(ends, int):
+        assert Job._status(job, info) == ends  # type: ignore[arg-type]
+    else:
+        with pytest.raises(HeadwayError, match=f"^{re.escape(ends)}$"):
+            Job._status(job, info)  # type: ignore[arg-type]
 
 
 def test_output_that_comes_again() -> None:
