@@ -1,7 +1,7 @@
 """Launch files of Ray clusters, as Ray's own schema, launcher, autoscaler and commands read them.
 
-No package carries KubeRay's schemas. Of its manifests, what Ray's autoscaler reads of them is checked that way; other
-keys, and what is a cloud's own, are held against what this file says.
+No package carries KubeRay's schemas. Of its manifests, what Ray's autoscaler reads is checked that way, and pods by the
+models of Kubernetes' client; other keys, and what is a cloud's own, are held against what this file says.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pytest
 import typer
 import yaml
 from headway.pipeline.cli import app
+from kubernetes.client import models
 from ray.autoscaler._private.kuberay.autoscaling_config import _derive_autoscaling_config_from_ray_cr
 from ray.autoscaler._private.util import prepare_config, validate_config
 from ray.scripts.scripts import start
@@ -103,6 +104,36 @@ def test_autoscaler_reads_the_kubernetes_cluster() -> None:
     assert kinds["gpu"]["resources"].items() >= {"CPU": 16, "GPU": 1}.items()
     assert (kinds["gpu"]["min_workers"], kinds["gpu"]["max_workers"]) == (0, 4)
     assert config["idle_timeout_minutes"] == 5
+
+
+def unknown(value: Any, kind: str, where: str = "") -> list[str]:
+    """What a manifest says that a type of the Kubernetes API does not know, or says otherwise."""
+    if nested := re.fullmatch(r"(list\[|dict\(str, )(.+)[\])]", kind):
+        if not isinstance(value, list if nested[1] == "list[" else dict):
+            return [where]
+        pairs = enumerate(value) if isinstance(value, list) else value.items()
+        return [bad for key, entry in pairs for bad in unknown(entry, nested[2], f"{where}.{key}")]
+    if kind in (plain := {"str": str, "int": int, "bool": bool}):
+        return [] if type(value) is plain[kind] else [where]
+    model = getattr(models, kind)
+    types = {model.attribute_map[name]: kind for name, kind in model.openapi_types.items()}
+    if not isinstance(value, dict):
+        return [where]
+    found = [f"{where}.{key}" for key in value.keys() - types.keys()]
+    return found + [bad for key in value.keys() & types for bad in unknown(value[key], types[key], f"{where}.{key}")]
+
+
+def test_pods_are_what_kubernetes_knows() -> None:
+    spec = read("raycluster.yaml")["spec"]
+    for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        template = group["template"]
+        assert unknown(template, "V1PodTemplateSpec") == []
+        container = template["spec"]["containers"][0]
+        template["spec"]["tolerations"] = {"key": "x"}
+        container["image"] = 7
+        container["volumeMount"] = container.pop("volumeMounts")
+        wrong = {".spec.tolerations", ".spec.containers.0.image", ".spec.containers.0.volumeMount"}
+        assert set(unknown(template, "V1PodTemplateSpec")) == wrong
 
 
 def test_pods() -> None:
