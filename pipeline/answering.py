@@ -18,7 +18,7 @@ from .settings import Settings
 
 @contextmanager
 def answering(
-    place: str | Path,
+    source: str | Path,
     mark: str,
     store: Store,
     asked: Answer,
@@ -29,7 +29,7 @@ def answering(
 ) -> Iterator[tuple[Answered, str]]:
     """What answers parts of a batch as `settings.query` says, and in words where.
 
-    `place` is the store's path, where every node of a cluster has it, or its URL; `mark` its fingerprint. `note` is
+    `source` is the store's path, where every node of a cluster has it, or its URL; `mark` its fingerprint. `note` is
     told when actors do without GPUs though nobody asked for that. Raises `HeadwayError` where workers can't be had.
     """
     told = settings.query
@@ -42,7 +42,7 @@ def answering(
 
     gpu = {"cpu": False, "cuda": True, "auto": None if algorithm in ON_CUDA else False}[device]
     count, threads = (None if value == "auto" else value for value in (told.count, settings.threads))
-    where = str(place) if is_url(place) else Path(place).resolve()
+    where = str(source) if is_url(source) else Path(source).resolve()
     replica = Replica(where, mark, asked, algorithm, settings)
     with actors(told.workers, count, gpu, threads, replica) as pool:
         room = pool.room

@@ -220,7 +220,7 @@ def _single(
 
 
 def _batch(
-    place: str,
+    source: str,
     queries: str,
     output: str,
     wanted: tuple[AnswerKind, str, str | None],
@@ -242,7 +242,7 @@ def _batch(
     answers = output.rstrip("/") if is_url(output) else Path(output)
     check_output(answers, overwrite)
     with Steps(quiet) as steps:
-        path = local(place, steps)
+        path = local(source, steps)
     store = load(path)
     kind, cutoffs, weights = wanted
     if weights is None:
@@ -254,7 +254,7 @@ def _batch(
     mark = fingerprint(path)
     with (
         brought(queries) as file,
-        answering(place, mark, store, asked, device, algorithm, settings, show.note(quiet)) as (answered, which),
+        answering(source, mark, store, asked, device, algorithm, settings, show.note(quiet)) as (answered, which),
         Counter("queries", quiet, f"queries on {which}") as counter,
     ):
         done = run_queries(

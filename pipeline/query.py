@@ -22,8 +22,8 @@ from ..storage.store import Store
 from .ahead import prefetched
 from .asked import Answer
 from .parts import Answered, Found, Lost, Part, write_part
-from .places import WHOLE, Folder, Place, unfinished
 from .query_file import ERRORS, open_queries
+from .sink import WHOLE, Folder, Sink, unfinished
 from .unfinished import JOB, check_parent, partial, replace
 
 AHEAD = 2  # tables that are computed while one is written
@@ -57,7 +57,7 @@ def run_queries(
     """Answer a file of queries into `output`: a folder of `part-*.parquet` and `errors.parquet`, or, for a name
     that ends in `.csv`, one CSV file and `NAME.errors.csv`. `output` is a path, or a URL as text, for a folder only.
 
-    Work goes to `output.partial/` and is renamed at the end (at a URL: see `places.Objects`); part k holds queries
+    Work goes to `output.partial/` and is renamed at the end (at a URL: see `sink.Objects`); part k holds queries
     65536 k to 65536 (k + 1) - 1.
     `answered` gives what is asked for. `fingerprint` tells stores apart for `resume`, which keeps the parts that a run
     of the same store, queries and answer has finished. `started` is told the number of queries, `advance` of every
@@ -71,9 +71,9 @@ def run_queries(
         raise HeadwayError(f"{output} is the file of queries itself; name another output")
     job = _job(queries, asked, fingerprint)
     file = open_queries(queries, asked.kind == "od")
-    with unfinished(output, job, OURS, resume, overwrite) as place:
+    with unfinished(output, job, OURS, resume, overwrite) as sink:
         started(file.rows)
-        there = set(place.names())
+        there = set(sink.names())
         errors: dict[int, pa.Table] = {}
 
         def parts() -> Iterator[Part]:
@@ -88,22 +88,22 @@ def run_queries(
                     continue
                 advance(len(good))
                 if WHOLE not in there and _errors(number) not in there:
-                    _write(place, _errors(number), ERRORS, iter([bad]))
+                    _write(sink, _errors(number), ERRORS, iter([bad]))
 
         with contextlib.closing(prefetched(answered(parts(), advance), AHEAD)) as computed:
             for number, found in groupby(computed, itemgetter(0)):
-                contents = _contents((what for _, what in found), [errors.pop(number)], place, _errors(number))
-                _write(place, _part(number), asked.schema, contents)
-        pieces = [name for name in place.names() if name.startswith("errors-")]
+                contents = _contents((what for _, what in found), [errors.pop(number)], sink, _errors(number))
+                _write(sink, _part(number), asked.schema, contents)
+        pieces = [name for name in sink.names() if name.startswith("errors-")]
         if WHOLE not in there:
-            _write(place, WHOLE, ERRORS, (pq.read_table(place.read(name)) for name in pieces))
-        count = pq.read_metadata(place.read(WHOLE)).num_rows
-        if isinstance(place, Folder) and isinstance(output, Path) and output.suffix == ".csv":
-            _publish_csv(place.path, output, asked.schema)
+            _write(sink, WHOLE, ERRORS, (pq.read_table(sink.read(name)) for name in pieces))
+        count = pq.read_metadata(sink.read(WHOLE)).num_rows
+        if isinstance(sink, Folder) and isinstance(output, Path) and output.suffix == ".csv":
+            _publish_csv(sink.path, output, asked.schema)
         else:
             for name in pieces:
-                place.remove(name)
-            place.publish()
+                sink.remove(name)
+            sink.publish()
     return Done(file.rows, count)
 
 
@@ -145,16 +145,14 @@ def _errors(number: int) -> str:
     return f"errors-{number:05}.parquet"
 
 
-def _contents(
-    found: Iterator[Found], errors: list[pa.Table], place: Place, name: str
-) -> Iterator[pa.Table | pa.Buffer]:
+def _contents(found: Iterator[Found], errors: list[pa.Table], sink: Sink, name: str) -> Iterator[pa.Table | pa.Buffer]:
     """Answers for a part's file; before it is whole, `errors` and the queries that were lost are in their own."""
     for what in takewhile(lambda what: what is not None, found):
         if isinstance(what, Lost):
             errors.append(pa.table([what.query_id, [what.cause] * len(what.query_id)], schema=ERRORS))
         else:
             yield what
-    _write(place, name, ERRORS, iter(errors))
+    _write(sink, name, ERRORS, iter(errors))
 
 
 def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
@@ -175,7 +173,7 @@ def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
     }
 
 
-def _write(place: Place, name: str, schema: pa.Schema, contents: Iterator[pa.Table | pa.Buffer]) -> None:
+def _write(sink: Sink, name: str, schema: pa.Schema, contents: Iterator[pa.Table | pa.Buffer]) -> None:
     """Tables as a Parquet file, or one that is made already."""
 
     def write(beside: Path) -> None:
@@ -186,7 +184,7 @@ def _write(place: Place, name: str, schema: pa.Schema, contents: Iterator[pa.Tab
         else:
             write_part(beside, schema, chain([first], contents))
 
-    place.write(name, write)
+    sink.write(name, write)
 
 
 def _publish_csv(folder: Path, output: Path, schema: pa.Schema) -> None:

@@ -19,9 +19,9 @@ from .folder import replacing
 EXTRAS = {"s3": "s3", "gs": "gcs", "gcs": "gcs"}
 
 
-def is_url(place: str | Path) -> bool:
+def is_url(source: str | Path) -> bool:
     """Whether this names something elsewhere."""
-    return "://" in str(place)
+    return "://" in str(source)
 
 
 @contextmanager
@@ -51,32 +51,32 @@ def _opened(url: str) -> Iterator[tuple[Any, str]]:
 
 
 @contextmanager
-def brought(place: str | Path) -> Iterator[Path]:
-    """A file of this machine: `place` itself, or, for a URL, a copy that lasts as long as the block.
+def brought(source: str | Path) -> Iterator[Path]:
+    """A file of this machine: `source` itself, or, for a URL, a copy that lasts as long as the block.
 
     Raises `HeadwayError` where there is none; those of the block name the URL instead of the copy.
     """
-    if not is_url(place):
-        yield Path(place)
+    if not is_url(source):
+        yield Path(source)
         return
     with tempfile.TemporaryDirectory(prefix="headway-") as folder:
-        copy = Path(folder) / str(place).rpartition("/")[2]
-        with _opened(str(place)) as (files, path):
+        copy = Path(folder) / str(source).rpartition("/")[2]
+        with _opened(str(source)) as (files, path):
             files.get_file(path, str(copy))
-        with _named(copy, str(place)):
+        with _named(copy, str(source)):
             yield copy
 
 
-def brought_bundle(place: str | Path, kind: str, version: int, say: Callable[[str], None] = lambda text: None) -> Path:
-    """A bundle of this machine: `place` itself, or, for a URL, a copy that stays for whoever asks next.
+def brought_bundle(source: str | Path, kind: str, version: int, say: Callable[[str], None] = lambda text: None) -> Path:
+    """A bundle of this machine: `source` itself, or, for a URL, a copy that stays for whoever asks next.
 
     Copies are in `$XDG_CACHE_HOME/headway/stores` (`~/.cache` without it) under the SHA-256 of their manifests; they
     appear there whole and with every checksum compared, or not at all, brought by one process while others wait.
     Raises `HeadwayError` for what is no whole bundle of this kind and version.
     """
-    if not is_url(place):
-        return Path(place)
-    url = str(place).rstrip("/")
+    if not is_url(source):
+        return Path(source)
+    url = str(source).rstrip("/")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headway" / "stores"
     with _opened(url) as (files, path):
         try:

@@ -123,9 +123,9 @@ def load(path: str | Path, verify: bool = False) -> Store:
     )
 
 
-def local(place: str | Path, say: Callable[[str], None] = lambda text: None) -> Path:
-    """The folder of a store on this machine: `place` itself, or a copy of what a URL names, as `brought_bundle`."""
-    return brought_bundle(place, KIND, VERSION, say)
+def local(source: str | Path, say: Callable[[str], None] = lambda text: None) -> Path:
+    """The folder of a store on this machine: `source` itself, or a copy of what a URL names, as `brought_bundle`."""
+    return brought_bundle(source, KIND, VERSION, say)
 
 
 def _section(found: bundle.Bundle, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+import requests
 from moto.server import ThreadedMotoServer
 
 BUCKET = "s3://transit"
@@ -32,6 +33,7 @@ def s3_server(cache: Path) -> Iterator[dict[str, str]]:
     with pytest.MonkeyPatch.context() as patch:
         for key, value in environment.items():
             patch.setenv(key, value)
+        requests.post(f"{environment['AWS_ENDPOINT_URL']}/moto-api/reset")  # servers of a process share their buckets
         fsspec.filesystem("s3").clear_instance_cache()
         fsspec.filesystem("s3").mkdir(BUCKET)
         try:

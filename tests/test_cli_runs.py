@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import done, headway, refused, tiny_store
-from headway.pipeline.places import Folder
+from headway.pipeline.sink import Folder
 
 PROGRAM = Path(sys.executable).with_name("headway")
 QUERIES = 280_000
@@ -46,11 +46,11 @@ def stopped(job: Path, output: Path, monkeypatch: pytest.MonkeyPatch, parts: int
     with monkeypatch.context() as patch:
         whole = Folder.write
 
-        def write(place: Folder, name: str, make) -> None:
+        def write(sink: Folder, name: str, make) -> None:
             if name == f"part-{parts:05}.parquet":
-                (place.path / f"{name}.tmp").write_text("half")
+                (sink.path / f"{name}.tmp").write_text("half")
                 raise KeyboardInterrupt
-            whole(place, name, make)
+            whole(sink, name, make)
 
         patch.setattr(Folder, "write", write)
         result = headway(*words(job, output))

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import done, headway, refused, tiny_store
-from headway.pipeline.places import Objects
+from headway.pipeline.sink import Objects
 from headway.storage import remote
 from headway.storage.errors import HeadwayError
 from headway.storage.store import fingerprint, local
@@ -187,11 +187,11 @@ def test_an_output_taken_over(job: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     output = f"{BUCKET}/taken"
     write = Objects.write
 
-    def overtaken(place: Objects, name: str, make) -> None:
+    def overtaken(sink: Objects, name: str, make) -> None:
         if name == "part-00001.parquet":
             monkeypatch.setattr(Objects, "write", write)
             done(*words(BUCKET, output), "--overwrite")
-        write(place, name, make)
+        write(sink, name, make)
 
     monkeypatch.setattr(Objects, "write", overtaken)
     assert f"{output} is at work in another process, begun later" in refused(*words(BUCKET, output))

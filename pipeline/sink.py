@@ -20,7 +20,7 @@ WHOLE = "errors.parquet"  # the last to be made
 PART = re.compile(r"part-[0-9]{5,}\.parquet")
 
 
-class Place(Protocol):
+class Sink(Protocol):
     """Files by name, each there whole or not at all. All raise `HeadwayError`, those of a folder OSError."""
 
     def names(self) -> list[str]:
@@ -96,7 +96,7 @@ class Objects:
 
 
 @contextmanager
-def unfinished(output: Path | str, job: dict, ours: re.Pattern[str], resume: bool, overwrite: bool) -> Iterator[Place]:
+def unfinished(output: Path | str, job: dict, ours: re.Pattern[str], resume: bool, overwrite: bool) -> Iterator[Sink]:
     """Where the parts of a batch go and lie, as `job_folder` says, whose rules hold for URLs (text), too."""
     if isinstance(output, Path):
         with job_folder(output, job, ours, "part-*.parquet", resume, overwrite) as folder:
@@ -115,11 +115,11 @@ def unfinished(output: Path | str, job: dict, ours: re.Pattern[str], resume: boo
         file.write(mark)
         file.flush()
         remote.put(Path(file.name), f"{output}/{JOB}")
-    place = Objects(output, mark)
+    sink = Objects(output, mark)
     try:
-        yield place
+        yield sink
     except HeadwayError:
-        left = [] if kept else place.names()
+        left = [] if kept else sink.names()
         if not any(PART.fullmatch(name) for name in left):
             remote.remove(f"{output}/{name}" for name in left)
         raise
