@@ -5,12 +5,12 @@ from __future__ import annotations
 from numba import cuda, int64
 
 from .connections import fill as fill_trips
-from .warp import device
+from .warp import device, jit
 
 _fill = device(fill_trips.py_func)
 
 
-@cuda.jit
+@jit
 def fill(
     offset, vertex, arrival, departure, flags, run_offset, shift, horizon, piece, begin, count, tail, head, leave,
     lasts, run,

@@ -12,7 +12,7 @@ from . import warp
 from .few import cover_few
 from .levels import seek
 from .progressions import ALL_CANDIDATES
-from .warp import device
+from .warp import device, jit
 
 FEW = 24  # departures that a thread covers, `few.FEW` at most
 THREADS = 4 if warp.SIMULATED else 128  # of a block for many
@@ -37,7 +37,7 @@ def _words(width):
 _device_words = device(_words)
 
 
-@cuda.jit
+@jit
 def few(which, begin, departure, end, step):
     """Cover the clusters `which` int64[...], of `FEW` departures at most, a thread each.
 
@@ -50,7 +50,7 @@ def few(which, begin, departure, end, step):
         _cover_few(departure, begin[c], begin[c + 1] - begin[c], end, step)
 
 
-@cuda.jit
+@jit
 def many(which, begin, departure, width, end, step):
     """The same for clusters of any number of departures, a block each, with `shared_bytes(width)`."""
     bits = cuda.shared.array(0, uint32)  # whether there is a departure at each second, and whether it is not covered

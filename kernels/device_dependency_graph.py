@@ -16,7 +16,7 @@ from .recorded import Recorded
 THREADS = 4 if warp.SIMULATED else 256
 
 
-@cuda.jit
+@warp.jit
 def relax(first, count, tail, head, departure, arrival, label, lowered):
     """Relax the connections `first` (uint64) on, `count` (uint32) of them; sets `lowered[0]` (int32) if a label falls.
 

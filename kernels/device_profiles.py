@@ -6,13 +6,13 @@ from numba import cuda, int64
 
 from .levels import seek
 from .profiles import mark_best
-from .warp import device
+from .warp import device, jit
 
 _mark_best = device(mark_best.py_func)
 _seek = device(seek.py_func)
 
 
-@cuda.jit
+@jit
 def mark(begin, departure, duration, keep):
     """`profiles.mark_best` for each edge, whose connections are `begin[e] : begin[e + 1]` (int64[edges + 1])."""
     e = int64(cuda.grid(1))
@@ -20,7 +20,7 @@ def mark(begin, departure, duration, keep):
         _mark_best(begin[e], begin[e + 1], departure, duration, keep)
 
 
-@cuda.jit
+@jit
 def count(offset, leave, slots, slot, counts):
     """How many words each group of `profiles.by_slot` has: `counts` int64[slots * edges]."""
     group, edges = int64(cuda.grid(1)), int64(len(offset) - 1)
@@ -30,7 +30,7 @@ def count(offset, leave, slots, slot, counts):
         counts[group] = _seek(leave, first, offset[e + 1], (s + 1) * slot) - first + 1
 
 
-@cuda.jit
+@jit
 def by_slot(offset, leave, lasts, slots, slot, shift, none, index, word):
     """The words of `profiles.by_slot`, whose `index` is given."""
     group, edges = int64(cuda.grid(1)), int64(len(offset) - 1)

@@ -10,13 +10,14 @@ from numba import cuda
 from ..storage.window import Window
 from .neighbours import Arrays, Neighbours, to_device
 from .reverse import all_count
+from .warp import jit
 
 THREADS = 128
 BLOCKS = 2**14  # beside each other at most
 STRIDES = 64  # blocks that share a row at most
 
 
-@cuda.jit
+@jit
 def rows(low, base, row, place):
     """A thread for each row."""
     for r in range(cuda.grid(1), low.size, cuda.gridsize(1)):
@@ -25,7 +26,7 @@ def rows(low, base, row, place):
             place[label] = low[r] + label - base[r]
 
 
-@cuda.jit
+@jit
 def grid(low, base, row, place):
     """x over rows, y striding over the edges of one."""
     for r in range(cuda.blockIdx.x, low.size, cuda.gridDim.x):

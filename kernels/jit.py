@@ -24,12 +24,12 @@ def _cache_folder() -> str:
     return str(Path(home) / "headway" / digest.hexdigest()[:16])
 
 
-_CACHE = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
+CACHE = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
 
 
 def njit(function: Callable[..., Any]) -> Any:
     """Numba's `njit` without the GIL, with C division, cached in this project's folder."""
-    before, config.CACHE_DIR = config.CACHE_DIR, _CACHE  # read once, when the decorator runs
+    before, config.CACHE_DIR = config.CACHE_DIR, CACHE  # read once, when the decorator runs
     try:
         return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     finally:

@@ -113,6 +113,24 @@ def rows_of(codes, wanted):
 
 
 @njit
+def count(data, byte):
+    """How often a byte is there."""
+    found = 0
+    for place in range(len(data)):
+        found += data[place] == byte
+    return found
+
+
+@njit
+def is_ascii(data):
+    """Whether all bytes are below 128."""
+    either = np.uint8(0)
+    for place in range(len(data)):
+        either |= data[place]
+    return either < 128
+
+
+@njit
 def line_ends(data):
     """Where the first and the last line that end outside quotes end (0: none does), and whether a quote is open.
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from llvmlite import ir
 from numba import cuda, int32, int64, types, uint32
+
+from .jit import CACHE
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 WIDTH = 1 if SIMULATED else 32
@@ -15,6 +19,20 @@ if not SIMULATED:
     from numba.cuda.core import config  # pyright: ignore[reportMissingImports]
 
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a query alone is a small grid
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """`cuda.jit` for a kernel, cached where those of the CPU are; numba-cuda can't do that for closures."""
+    if SIMULATED:
+        return cuda.jit(function)
+    from numba.cuda.core import config  # pyright: ignore[reportMissingImports]
+
+    before, config.CACHE_DIR = config.CACHE_DIR, CACHE  # read once, when the decorator runs
+    try:
+        return cuda.jit(cache=True)(function)
+    finally:
+        config.CACHE_DIR = before
+
 
 device = cuda.jit(device=True) if SIMULATED else cuda.jit(device=True, forceinline=True)
 

@@ -12,7 +12,7 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+from isal import isal_zlib
 
 from ..kernels import text
 from ..storage.errors import HeadwayError
@@ -29,10 +30,14 @@ BLOCK = 8 << 20
 LONGEST_LINE = 32 << 20
 BOM = b"\xef\xbb\xbf"
 BLANK_BEFORE_QUOTE = re.compile(rb'(^|[,\n\r])[ \t]+"')
+TEXT = re.compile(rb"[^\r\n]")
 QUOTED_FIELD = re.compile(r'(^|[,\n\r])[ \t]*("[^"]*(?:""[^"]*)*)')
 
 # The slow reader's own limit on a field is 128 KiB; lines have a limit here.
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE + 2 * BLOCK))
+
+DAMAGED: tuple[Any, ...] = (BadZipFile, zlib.error, isal_zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
+"""What streams of `zipfile` raise in the middle."""
 
 Types = dict[str, pa.DataType]
 
@@ -43,18 +48,24 @@ class NotUtf8Error(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of one file in UTF-8, without the header line."""
+    """Whole lines of one file in UTF-8, without the header line, in parts that whoever parses them joins."""
 
     file: str
     header: tuple[str, ...]
-    data: bytes
+    parts: tuple[bytes | memoryview, ...]
     first: bool = False  # of its file; a file may be read twice
+
+    @property
+    def data(self) -> bytes:
+        """The lines in one piece."""
+        return b"".join(self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Compressed: a block that goes to another process stays with whoever sent it for as long as it may have to be
         sent again."""
-        packed = pa.compress(self.data, codec="zstd", asbytes=True)
-        return _unpacked, (self.file, self.header, packed, len(self.data), self.first)
+        data = self.data
+        packed = pa.compress(data, codec="zstd", asbytes=True)
+        return _unpacked, (self.file, self.header, packed, len(data), self.first)
 
     def parse(self, columns: Types) -> pa.Table:
         """The named columns as text, blanks around it included; absent ones are empty.
@@ -71,22 +82,21 @@ class Block:
 
     def _arrow(self, present: Types) -> pa.Table:
         ragged: list[int] = []
+        data = self.data
 
         def notice(row: pyarrow.csv.InvalidRow) -> str:
             ragged.append(row.actual_columns)
             return "skip"
 
-        if b'"' in self.data and BLANK_BEFORE_QUOTE.search(self.data):
+        if (b' "' in data or b'\t"' in data) and BLANK_BEFORE_QUOTE.search(data):
             return self._slow(present)
         try:
             table = pyarrow.csv.read_csv(
-                pa.BufferReader(self.data),
+                pa.BufferReader(data),
                 read_options=pyarrow.csv.ReadOptions(
-                    column_names=self.header, block_size=len(self.data) + 1, use_threads=False
+                    column_names=self.header, block_size=len(data) + 1, use_threads=False
                 ),
-                parse_options=pyarrow.csv.ParseOptions(
-                    newlines_in_values=b'"' in self.data, invalid_row_handler=notice
-                ),
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=b'"' in data, invalid_row_handler=notice),
                 convert_options=pyarrow.csv.ConvertOptions(
                     include_columns=list(present), column_types=present, strings_can_be_null=False
                 ),
@@ -113,7 +123,7 @@ class Block:
 
 
 def _unpacked(file: str, header: tuple[str, ...], packed: bytes, size: int, first: bool) -> Block:
-    return Block(file, header, pa.decompress(packed, size, codec="zstd", asbytes=True), first)
+    return Block(file, header, (pa.decompress(packed, size, codec="zstd", asbytes=True),), first)
 
 
 def _rows(data: bytes) -> Iterator[list[str]]:
@@ -163,52 +173,60 @@ def read_blocks(stream: BinaryIO, file: str, latin: bool = False) -> Iterator[Bl
     while True:
         try:
             piece = stream.read(BLOCK)
-        except (BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        except DAMAGED as error:
             raise HeadwayError(f"{file}: damaged at row {row} or after ({error}); fetch it again") from None
-        data = rest + piece
-        cut = len(data) if not piece else _line_end(data)
-        if not piece and b'"' in data and text.line_ends(np.frombuffer(data, np.uint8))[2]:
-            raise HeadwayError(f"{file}: row {row} or after: a quote opens and never closes; mend the file")
-        if not cut and piece:
-            if len(data) > LONGEST_LINE:
-                raise HeadwayError(
-                    f"{file}: row {row} is longer than {LONGEST_LINE >> 20} MiB or has a quote that never "
-                    "closes; mend the file"
-                )
-            rest = data
-            continue
-        lines, rest = data[:cut], data[cut:]
-        row += lines.count(b"\n") or lines.count(b"\r")
+        lines: tuple[bytes | memoryview, ...]
+        if b'"' not in piece and b'"' not in rest and (cut := piece.rfind(b"\n") + 1):
+            lines, rest = (rest, memoryview(piece)[:cut]), piece[cut:]  # pieces are large: no copy
+        else:
+            data = rest + piece
+            _, cut, quoted = text.line_ends(np.frombuffer(data, np.uint8))
+            if not piece and quoted:
+                raise HeadwayError(f"{file}: row {row} or after: a quote opens and never closes; mend the file")
+            if piece and not cut:
+                if len(data) > LONGEST_LINE:
+                    raise HeadwayError(
+                        f"{file}: row {row} is longer than {LONGEST_LINE >> 20} MiB or has a quote that never "
+                        "closes; mend the file"
+                    )
+                rest = data
+                continue
+            cut = cut if piece else len(data)
+            lines, rest = (data[:cut],), data[cut:]
+        row += _count(lines, 10) or _count(lines, 13)
         lines = _utf8(lines, file, latin, first=not header)
-        if not header and lines.strip(b"\r\n"):
-            header, lines = _split_header(lines)
-        if header and lines.strip(b"\r\n"):
+        if not header and _any_text(lines):
+            header, after = _split_header(b"".join(lines))
+            lines = (after,)
+        if header and _any_text(lines):
             yield Block(file, header, lines, first=not begun)
             begun = True
         if not piece:
             return
 
 
-def _line_end(data: bytes) -> int:
-    """Where the last line that ends outside quotes ends, or 0."""
-    if b'"' not in data and b"\n" in data:
-        return data.rfind(b"\n") + 1
-    return text.line_ends(np.frombuffer(data, np.uint8))[1]
+def _count(lines: Iterable[bytes | memoryview], byte: int) -> int:
+    return sum(text.count(np.frombuffer(part, np.uint8), byte) for part in lines)
 
 
-def _utf8(data: bytes, file: str, latin: bool, first: bool) -> bytes:
-    if first and (data.startswith((b"\xff\xfe", b"\xfe\xff")) or data[:2].count(0) == 1):
-        raise HeadwayError(f"{file}: row 1: UTF-16 text; save the file as UTF-8")
+def _any_text(lines: Iterable[bytes | memoryview]) -> bool:
+    return any(TEXT.search(part) for part in lines)
+
+
+def _utf8(lines: tuple[bytes | memoryview, ...], file: str, latin: bool, first: bool) -> tuple[bytes | memoryview, ...]:
     if first:
-        data = data.removeprefix(BOM)
+        data = b"".join(lines)
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")) or data[:2].count(0) == 1:
+            raise HeadwayError(f"{file}: row 1: UTF-16 text; save the file as UTF-8")
+        lines = (data.removeprefix(BOM),)
     if latin:
-        return data.decode("latin-1").encode()
-    if not data.isascii():
+        return (b"".join(lines).decode("latin-1").encode(),)
+    if not all(text.is_ascii(np.frombuffer(part, np.uint8)) for part in lines):
         try:
-            data.decode()
+            b"".join(lines).decode()
         except UnicodeDecodeError:
             raise NotUtf8Error from None
-    return data
+    return lines
 
 
 def _split_header(data: bytes) -> tuple[tuple[str, ...], bytes]:

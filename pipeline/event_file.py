@@ -89,14 +89,14 @@ def _text(path: Path, names: Names, threads: int) -> tuple[dict[str, Column], in
         blocks = _fields(read_blocks(stream, str(path)))
         first = next(blocks, None)
         if first is None:
-            first = Block(str(path), tuple(_header_alone(path)), b"", first=True)
+            first = Block(str(path), tuple(_header_alone(path)), (b"",), first=True)
         fields = [re.sub(r"#[0-9]+$", "", field) for field in first.header]  # repeated ones were told apart
         if fields and all(NUMBER.fullmatch(field) for field in fields):
             before = 0
             if len(fields) not in (3, 4):
                 raise HeadwayError(f"{path}: row 1: {len(fields)} numbers and no header; give src, dst, time, value")
             data = ",".join(fields).encode() + b"\n" + first.data
-            first = replace(first, header=PLAIN[: len(fields)], data=data)
+            first = replace(first, header=PLAIN[: len(fields)], parts=(data,))
         header = first.header
         labels = names.found(list(header), str(path))
         if not first.data:
@@ -126,7 +126,7 @@ def _fields(blocks: Iterator[Block]) -> Iterator[Block]:
             blanks = len(block.header) == 1 and len(block.header[0].split()) > 1
         if blanks:
             data = BLANKS.sub(b",", EDGES.sub(b"", block.data))
-            block = replace(block, header=tuple(block.header[0].split()), data=data)
+            block = replace(block, header=tuple(block.header[0].split()), parts=(data,))
         yield block
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +22,8 @@ def in_memory(name: str, size: int, kind: type) -> np.ndarray:
     return np.empty(size, kind)
 
 
-class Sizes(NamedTuple):
-    """How much an `Assembled` adds: lengths, the last of its Pareto departures and the longest of their durations,
-    and Pareto departures of each slot, int64, up to that of the last."""
+class Lengths(NamedTuple):
+    """How many of each an `Assembled` has."""
 
     edges: int
     types: int
@@ -31,6 +31,13 @@ class Sizes(NamedTuple):
     runs: int
     clusters: int
     progressions: int
+
+
+class Sizes(NamedTuple):
+    """How much an `Assembled` adds: lengths, the last of its Pareto departures and the longest of their durations,
+    and Pareto departures of each slot, int64, up to that of the last."""
+
+    lengths: Lengths
     latest: int
     longest: int
     by_slot: np.ndarray
@@ -38,17 +45,9 @@ class Sizes(NamedTuple):
 
 def sizes_of(part: Assembled) -> Sizes:
     """The sizes of a part."""
-    return Sizes(
-        len(part.edge_to),
-        len(part.duration),
-        len(part.departure),
-        len(part.run),
-        len(part.cluster_number),
-        len(part.start),
-        int(part.leave.max()) if len(part.leave) else 0,
-        int(part.lasts.max()) if len(part.lasts) else 0,
-        np.bincount(part.leave // SLOT),
-    )
+    counted = (part.edge_to, part.duration, part.departure, part.run, part.cluster_number, part.start)
+    latest, longest = (int(array.max()) if len(array) else 0 for array in (part.leave, part.lasts))
+    return Sizes(Lengths._make(map(len, counted)), latest, longest, np.bincount(part.leave // SLOT))
 
 
 class Layout(NamedTuple):
@@ -72,94 +71,73 @@ def layout(sizes: list[Sizes]) -> Layout:
     counts = np.zeros((slots, len(sizes)), np.int64)
     for place, size in enumerate(sizes):
         counts[: len(size.by_slot), place] = size.by_slot
-        counts[:, place] += size.edges  # each group ends with one word more
+        counts[:, place] += size.lengths.edges  # each group ends with one word more
     ends = np.cumsum(counts)
     return Layout(slots, shift, wide, ends.reshape(counts.shape) - counts, int(ends[-1]))
 
 
+OFFSETS = (
+    ("cluster_ap.vertex_edge", "edges", "", "edges"),
+    ("cluster_ap.edge_type", "edge_types", "edges", "types"),
+    ("cluster_ap.type_cluster", "type_clusters", "types", "clusters"),
+    ("cluster_ap.cluster_first", "cluster_terms", "clusters", "progressions"),
+    ("connections.offset", "type_connections", "types", "connections"),
+    ("connections.run_offset", "connection_runs", "connections", "runs"),
+)
+"""Array, the field of `Assembled` that has its counts, what it has one for each of (vertices: ""), what it counts."""
+
+COLUMNS = (
+    ("cluster_ap.edge_to", "edge_to", "edges", np.uint32),
+    ("cluster_ap.duration", "duration", "types", np.int32),
+    ("cluster_ap.cluster_number", "cluster_number", "clusters", np.uint16),
+    ("cluster_ap.start", "start", "progressions", np.int32),
+    ("cluster_ap.end", "end", "progressions", np.int32),
+    ("cluster_ap.step", "step", "progressions", np.int32),
+    ("connections.departure", "departure", "connections", np.int32),
+    ("connections.run", "run", "runs", np.uint32),
+)
+"""Array, the field of `Assembled` that it takes, what it has one for each of, dtype."""
+
+
 class Gathered:
-    """The arrays of all parts; `add` each in turn."""
+    """The arrays of all parts; `add` each once, in any order and on any threads."""
 
     def __init__(self, sizes: list[Sizes], vertices: int, width: int, lay: Layout, new: New) -> None:
-        edges, types, connections, runs, clusters, progressions = (
-            sum(column) for column in list(zip(*sizes, strict=True))[:6]
-        )
         self.width, self.layout = width, lay
-        self.place: dict[str, int] = {}
-        for unit in ("edge", "type", "connection", "run", "cluster", "progression"):
-            self.place[unit] = 0
-        self.parts = 0
+        self.begin = [Lengths(0, 0, 0, 0, 0, 0)]  # of each part in the arrays
+        for size in sizes:
+            self.begin.append(Lengths._make(map(add, self.begin[-1], size.lengths)))
+        whole = self.begin[-1]
+        self.arrays: dict[str, np.ndarray] = {}
+        for name, _, unit, _ in OFFSETS:
+            rows = getattr(whole, unit) if unit else vertices
+            self.arrays[name] = new(name, rows + 1, np.int64)
+            self.arrays[name][0] = 0
+        for name, _, unit, kind in COLUMNS:
+            self.arrays[name] = new(name, getattr(whole, unit), kind)
         index = np.uint32 if lay.words < 2**32 else np.int64
-        self.arrays = {
-            name: new(name, size, kind)
-            for name, size, kind in (
-                ("cluster_ap.vertex_edge", vertices + 1, np.int64),
-                ("cluster_ap.edge_to", edges, np.uint32),
-                ("cluster_ap.edge_type", edges + 1, np.int64),
-                ("cluster_ap.duration", types, np.int32),
-                ("cluster_ap.type_cluster", types + 1, np.int64),
-                ("cluster_ap.cluster_number", clusters, np.uint16),
-                ("cluster_ap.cluster_first", clusters + 1, np.int64),
-                ("cluster_ap.start", progressions, np.int32),
-                ("cluster_ap.end", progressions, np.int32),
-                ("cluster_ap.step", progressions, np.int32),
-                ("connections.offset", types + 1, np.int64),
-                ("connections.departure", connections, np.int32),
-                ("connections.run_offset", connections + 1, np.int64),
-                ("connections.run", runs, np.uint32),
-                ("profile.index", lay.slots * edges + 1, index),
-                ("profile.word", lay.words, np.uint64 if lay.wide else np.uint32),
-            )
-        }
-        for name in ("vertex_edge", "edge_type", "type_cluster", "cluster_first"):
-            self.arrays[f"cluster_ap.{name}"][0] = 0
-        self.arrays["connections.offset"][0] = self.arrays["connections.run_offset"][0] = 0
+        self.arrays["profile.index"] = new("profile.index", lay.slots * whole.edges + 1, index)
         self.arrays["profile.index"][-1] = lay.words
+        self.arrays["profile.word"] = new("profile.word", lay.words, np.uint64 if lay.wide else np.uint32)
 
-    def add(self, first: int, part: Assembled, index: np.ndarray, word: np.ndarray) -> None:
-        """The next part, whose tails begin at `first`, and what `layout_part` made of it."""
-        place = self.place
-        self._words(index, word, len(part.edge_to))
-        self._offsets("cluster_ap.vertex_edge", first, part.edges)
-        self._offsets("cluster_ap.edge_type", place["edge"], part.edge_types)
-        self._offsets("cluster_ap.type_cluster", place["type"], part.type_clusters)
-        self._offsets("cluster_ap.cluster_first", place["cluster"], part.cluster_terms)
-        self._offsets("connections.offset", place["type"], part.type_connections)
-        self._offsets("connections.run_offset", place["connection"], part.connection_runs)
-        for name, unit, values in (
-            ("cluster_ap.edge_to", "edge", part.edge_to),
-            ("cluster_ap.duration", "type", part.duration),
-            ("cluster_ap.cluster_number", "cluster", part.cluster_number),
-            ("cluster_ap.start", "progression", part.start),
-            ("cluster_ap.end", "progression", part.end),
-            ("cluster_ap.step", "progression", part.step),
-            ("connections.departure", "connection", part.departure),
-            ("connections.run", "run", part.run),
-        ):
-            self.arrays[name][place[unit] : place[unit] + len(values)] = values
-        for unit, values in (
-            ("edge", part.edge_to),
-            ("type", part.duration),
-            ("connection", part.departure),
-            ("run", part.run),
-            ("cluster", part.cluster_number),
-            ("progression", part.start),
-        ):
-            place[unit] += len(values)
-        self.parts += 1
+    def add(self, number: int, first: int, part: Assembled, index: np.ndarray, word: np.ndarray) -> None:
+        """The part of this number, whose tails begin at `first`, and what `layout_part` made of it."""
+        begin = self.begin[number]
+        for name, field, unit, counted in OFFSETS:
+            counts, at = getattr(part, field), getattr(begin, unit) if unit else first
+            here = self.arrays[name][at + 1 : at + 1 + len(counts)]
+            np.cumsum(counts, out=here)
+            here += getattr(begin, counted)
+        for name, field, unit, _ in COLUMNS:
+            values, at = getattr(part, field), getattr(begin, unit)
+            self.arrays[name][at : at + len(values)] = values
+        self._words(number, index, word, len(part.edge_to))
 
-    def _offsets(self, name: str, at: int, counts: np.ndarray) -> None:
-        """Counts as offsets after those that are there."""
-        offset = self.arrays[name]
-        here = offset[at + 1 : at + 1 + len(counts)]
-        np.cumsum(counts, out=here)
-        here += offset[at]
-
-    def _words(self, index: np.ndarray, word: np.ndarray, edges: int) -> None:
+    def _words(self, number: int, index: np.ndarray, word: np.ndarray, edges: int) -> None:
         """A part's groups to their places among all edges of each slot."""
         if not edges:
             return
-        slots, begin, first = self.layout.slots, self.layout.begin[:, self.parts], self.place["edge"]
+        slots, begin, first = self.layout.slots, self.layout.begin[:, number], self.begin[number].edges
         ends = index[::edges]  # of slots
         table = self.arrays["profile.index"][:-1].reshape(slots, -1)
         np.add(

@@ -24,7 +24,7 @@ from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from ..storage.timetable import Timetable, Trips
 from . import partition, vertex_order
-from .ahead import prefetched
+from .ahead import prefetched, run_ahead
 from .gather import Gathered, New, Sizes, in_memory, layout, sizes_of
 from .gtfs.report import Report
 from .network import Network, network_of
@@ -32,6 +32,9 @@ from .partition import Assembled, Expanded, TripPart
 
 CONNECTIONS_A_PART = 1 << 18
 """About so many connections are in a range of tails. Fixed, as `network.TRIPS_A_PART` is."""
+
+GATHERERS = 4
+"""Threads that put parts into the store's arrays: memory is what they wait for."""
 
 FOR_A_GPU = 1 << 22
 """The same for a GPU, which needs more work at a time; the bytes of a store are the same."""
@@ -304,8 +307,9 @@ def _assembled(
         laid_out = delayed(_laid_out)
         tasks = [laid_out(on.gpu, part, lay.slots, lay.shift, lay.wide) for part in assembled]
         assembled.clear()
-        for first, whole in zip(cuts.tolist(), _in_turn(tasks, on.crew), strict=False):
-            gathered.add(first, *whole)
+        parts = zip(range(len(sizes)), cuts.tolist(), _in_turn(tasks, on.crew), strict=False)
+        for _ in run_ahead(lambda part: gathered.add(*part[:2], *part[2]), parts, GATHERERS):
+            pass
         connections, graph, profile = gathered.all(new)
     facts = {
         "horizon": timetable.horizon,

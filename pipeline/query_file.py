@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .blocks import NotUtf8Error, read_blocks, trimmed
+from .ids import Ids
 from .times import parse_departures
 
 PART = 65_536
@@ -52,7 +53,7 @@ class QueryFile:
 
     def parts(self, store: Store, destinations: bool) -> Iterator[tuple[Queries, pa.Table]]:
         """Good queries and the errors (`query_id`, `error`) of each 65,536 rows, in order."""
-        ids = pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string())
+        ids = Ids.of(pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string()))
         first = 0
         for table in _parts(self.path, destinations):
             yield _check(table, first, self, ids, store.timetable.horizon, destinations)
@@ -99,7 +100,7 @@ def checked(table: pa.Table, source: str, store: Store, destinations: bool) -> t
     file = QueryFile(Path(source), 0, len(table), np.empty(0, np.int64))
     _require(file.path, table.column_names, _needed(destinations))
     plain = _plain(file.path, table.select([name for name in COLUMNS if name in table.column_names]))
-    ids = pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string())
+    ids = Ids.of(pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string()))
     return _check(plain, 0, file, ids, store.timetable.horizon, destinations)
 
 
@@ -219,12 +220,12 @@ def _seconds(table: pa.Table) -> np.ndarray:
 
 
 def _check(
-    table: pa.Table, first: int, file: QueryFile, ids: pa.Array, horizon: int, destinations: bool
+    table: pa.Table, first: int, file: QueryFile, ids: Ids, horizon: int, destinations: bool
 ) -> tuple[Queries, pa.Table]:
     query_id = _ids(table, first)
     departure = _seconds(table)
     rows = first + np.arange(len(table))
-    origin = pc.fill_null(pc.index_in(table["origin"].combine_chunks(), value_set=ids), -1).to_numpy()
+    origin = ids.find(table["origin"])
     destination = np.full(len(table), -1, np.int32)
     problems: list[tuple[np.ndarray, str | None, str]] = [
         (~query_id.is_valid().to_numpy(zero_copy_only=False), None, "the query_id is null or no integer"),
@@ -232,7 +233,7 @@ def _check(
         (origin < 0, "origin", "unknown origin {!r}"),
     ]
     if destinations:
-        destination = pc.fill_null(pc.index_in(table["destination"].combine_chunks(), value_set=ids), -1).to_numpy()
+        destination = ids.find(table["destination"])
         problems.append((destination < 0, "destination", "unknown destination {!r}"))
     problems.append((departure < 0, "departure", "malformed departure {!r}"))
     problems.append((departure >= horizon, "departure", f"departure {{}} is outside [0, {horizon})"))

@@ -110,3 +110,10 @@ def test_times_as_people_write_them(second: int) -> None:
 def test_departures_that_are_no_time(written: str) -> None:
     second = parse_departure(written)
     assert second == 8 if written == "8" else second < 0
+
+
+@given(st.binary(max_size=300), st.integers(0, 255))
+def test_bytes(data: bytes, byte: int) -> None:
+    array = np.frombuffer(data, np.uint8)
+    assert text.count(array, byte) == data.count(byte)
+    assert text.is_ascii(array) == data.isascii()

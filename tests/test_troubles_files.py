@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from conftest import build
+from headway.pipeline.gtfs.reading import scan
 from headway.pipeline.gtfs.report import Report
+from headway.pipeline.gtfs.source import open_source
 from headway.storage.errors import HeadwayError
 from tiny import DAILY, STOP_TIMES, feed, reached, tables, times, write
 
@@ -165,6 +167,21 @@ def test_zip_that_would_unpack_to_hundreds_of_gigabytes(tmp_path: Path) -> None:
             archive.writestr(f"{name}.txt", text)
         archive.getinfo("stop_times.txt").file_size = 300 * 10**9
     refused(path, "huge.zip: refused: it would unpack to 300 GB", "unpack it and give the folder")
+
+
+def test_bits_that_are_no_deflate(tmp_path: Path) -> None:
+    """Every byte of the packed table spoilt in turn, but the last, which is filled up with bits of no meaning."""
+    lines = [STOP_TIMES, *(f"t{n * n % 97},A,8:00:00,8:00:00,{n}" for n in range(30))]
+    with zipfile.ZipFile(path := tmp_path / "feed.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in (PLAIN | {"stop_times": "\n".join(lines)}).items():
+            archive.writestr(f"{name}.txt", text)
+        info = archive.getinfo("stop_times.txt")
+    data = path.read_bytes()
+    begin = info.header_offset + 30 + len("stop_times.txt")
+    for place in range(begin, begin + info.compress_size - 1):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        with pytest.raises(HeadwayError, match=r"feed/stop_times\.txt: damaged at row 1 or after"):
+            list(scan(open_source(path), "stop_times.txt", Report()))
 
 
 def test_zip_that_holds_more_than_it_declares(tmp_path: Path) -> None:

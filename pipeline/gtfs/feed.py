@@ -17,6 +17,7 @@ from dask.delayed import Delayed
 from ...cluster.dask import Workers
 from ...storage.errors import HeadwayError
 from .. import network
+from ..ids import Ids
 from . import clock, services
 from .footpaths import TRANSFERS, clean_transfers
 from .frames import Frames, library, text_column, to_host
@@ -102,7 +103,7 @@ def read_feed(
         frequencies = to_host(frequencies)
     trip_ids = text_column(trips["trip_id"])
     stop_ids = pa.array(found["id"][~found["is_station"]].str.slice(len(prefix)), pa.string())
-    known = Known(trip_ids, stop_ids, need == 0, need, network.TRIPS_A_PART)
+    known = Known(Ids.of(trip_ids), Ids.of(stop_ids), need == 0, need, network.TRIPS_A_PART)
     blocks = read_blocks_of_trips(source, known, need, crew, report)
     with report.step("trips"):
         running = Running(of_trips, of_days, frequencies, horizon, base)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from .frames import concat, library
+from .reading import first_lines
 from .report import Report
 
 STOPS = ("stop_id", "stop_name", "stop_lat", "stop_lon", "location_type", "parent_station")
@@ -17,10 +18,7 @@ def places(stops: pd.DataFrame, prefix: str, file: str, report: Report) -> pd.Da
     Columns `id`, `name`, `lat`, `lon` (float64, nan without coordinates), `is_station` bool and `station` (the
     stop's `parent_station`, or empty). Ids carry `prefix`. Entrances and the like are left out.
     """
-    stops = stops[stops["stop_id"] != ""].sort_values("row")
-    repeated = stops.duplicated("stop_id") & ~stops.duplicated(list(STOPS))
-    report.drop(file, "a repeated stop_id (the first line counts)", stops["stop_id"][repeated])
-    stops = stops.drop_duplicates("stop_id")
+    stops = first_lines(stops, "stop_id", STOPS, file, report)
     stops = stops[stops["location_type"].isin(["", "0", "1"])]
     lat, lon = (library(stops).to_numeric(stops[name], errors="coerce") for name in ("stop_lat", "stop_lon"))
     located = np.isfinite(lat) & np.isfinite(lon)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,3 +47,14 @@ def read_frame(
     whole = pa.concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in columns})
     texts = [trimmed(whole[name]) for name in columns]
     return to_frame(pa.table([*texts, np.arange(2, len(whole) + 2)], names=[*columns, "row"]), frames)
+
+
+def first_lines(table: Any, key: str, columns: Sequence[str], file: str, report: Report) -> Any:
+    """One line a `key`, the first, by `row`; later lines that differ from all before are dropped with a word, and lines
+    without a key silently."""
+    table = table[table[key] != ""].sort_values("row", ignore_index=True)
+    again = table.duplicated(key)
+    if not again.any():
+        return table
+    report.drop(file, f"a repeated {key} (the first line counts)", table[key][again & ~table.duplicated(list(columns))])
+    return table[~again].reset_index(drop=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import struct
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from isal import isal_zlib
 
 from ...storage.errors import HeadwayError
 
@@ -50,7 +53,10 @@ class Source:
                 return Path(self.tables[table]).open("rb")
             # One archive a stream: each reader has its own place in the file, which stays open with the stream.
             with zipfile.ZipFile(self.path) as archive:
-                return archive.open(self.tables[table])  # type: ignore[return-value]
+                stream: Any = archive.open(self.tables[table])
+            if archive.getinfo(self.tables[table]).compress_type == zipfile.ZIP_DEFLATED:
+                stream._decompressor = isal_zlib.decompressobj(-zlib.MAX_WBITS)  # takes about half of zlib's time
+            return stream
         except (*UNREADABLE, RuntimeError) as error:
             cause = getattr(error, "strerror", None) or error
             raise HeadwayError(f"{self.name}/{table}: not readable ({cause}); mend or fetch the feed again") from None

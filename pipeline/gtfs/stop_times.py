@@ -19,6 +19,7 @@ from ...storage.errors import HeadwayError
 from ...storage.timetable import ALIGHT, BOARD
 from ..ahead import prefetched
 from ..blocks import Block, Types, require, text_buffers, trimmed
+from ..ids import Ids
 from .reading import scan
 from .report import Report
 from .source import Source
@@ -35,17 +36,19 @@ COLUMNS: Types = {
 }
 NEEDED = ("trip_id", "stop_id", "stop_sequence", "arrival_time", "departure_time")
 BLANK_ID = -2
+AT_ONCE = 16
+"""Blocks that are parsed beside each other at most: one thread reads no faster than these are done with."""
 
 
 class Known(NamedTuple):
     """What a block is read against.
 
-    `trip_ids`, `stop_ids` text; of each trip whether its rows are `wanted` (bool) and the second, if not 0, from which
+    Of each trip whether its rows are `wanted` (bool) and the second, if not 0, from which
     a time makes it matter, `need` int32; how many trips are in a part.
     """
 
-    trip_ids: pa.Array
-    stop_ids: pa.Array
+    trips: Ids
+    stops: Ids
     wanted: np.ndarray
     need: np.ndarray
     part: int
@@ -114,7 +117,7 @@ def _read(source: Source, known: Known, crew: Workers, report: Report) -> Blocks
     facts: list[BlockFacts] = []
     numbers, facts_of = delayed(_numbers), delayed(_facts)
     (kept,) = crew.persist([delayed(known, traverse=False)])
-    waves = _waves(scan(source, "stop_times.txt", report), 2 * crew.count)
+    waves = _waves(scan(source, "stop_times.txt", report), min(2 * crew.count, AT_ONCE))
     with report.step("read stop_times"), closing(prefetched(waves, 1)) as read:
         for wave in read:
             if wave[0].first:
@@ -153,10 +156,10 @@ def _rows_of(block: tuple[dict[int, Rows], BlockFacts], part: int) -> Rows:
 def _numbers(block: Block, known: Known) -> tuple[dict[int, Rows], BlockFacts]:
     """One block's rows of wanted trips as numbers, by part of the trips."""
     table = block.parse(COLUMNS)
-    trip, trip_names = _codes(table["trip_id"], known.trip_ids)
-    trip_of = pc.index_in(trip_names, value_set=known.trip_ids).fill_null(-1).to_numpy()  # type: ignore[attr-defined]
-    stop, stop_names = _codes(table["stop_id"], known.stop_ids)
-    stop_of = pc.index_in(stop_names, value_set=known.stop_ids).fill_null(-1).to_numpy()  # type: ignore[attr-defined]
+    trip, trip_names = _codes(table["trip_id"])
+    trip_of = known.trips.find(trip_names)
+    stop, stop_names = _codes(table["stop_id"])
+    stop_of = known.stops.find(stop_names)
     stop_of = np.where(pc.equal(stop_names, "").to_numpy(zero_copy_only=False), BLANK_ID, stop_of)  # type: ignore[attr-defined]
 
     # Index -1 (an unknown trip) reads the last entry, which these arrays have for that.
@@ -202,12 +205,12 @@ def _by_part(rows: Rows, size: int) -> dict[int, Rows]:
     }
 
 
-def _codes(column: pa.ChunkedArray, known: pa.Array) -> tuple[np.ndarray, pa.Array]:
+def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     """Codes int32[rows] and the trimmed text of each code."""
     whole = column.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):  # no rows
         whole = pa.array([], pa.string()).dictionary_encode()
-    return whole.indices.to_numpy(), trimmed(whole.dictionary).cast(known.type)
+    return whole.indices.to_numpy(), trimmed(whole.dictionary)
 
 
 def identical_lines(source: Source, rows: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import pandas as pd
 from ...kernels import text
 from ..blocks import text_buffers
 from .frames import concat, library, text_column
+from .reading import first_lines
 from .report import Report
 
 TRIPS = ("trip_id", "service_id", "route_id")
@@ -20,10 +21,7 @@ ALWAYS_READ = 26 * 3600
 
 def distinct_trips(trips: pd.DataFrame, file: str, report: Report) -> pd.DataFrame:
     """One line a trip_id, the first; `trip` numbers them in file order."""
-    trips = trips[trips["trip_id"] != ""].sort_values("row")
-    repeated = trips.duplicated("trip_id") & ~trips.duplicated(list(TRIPS))
-    report.drop(file, "a repeated trip_id (the first line counts)", trips["trip_id"][repeated])
-    trips = trips.drop_duplicates("trip_id", ignore_index=True)
+    trips = first_lines(trips, "trip_id", TRIPS, file, report)
     return trips.assign(trip=np.arange(len(trips), dtype=np.int32))
 
 
