@@ -1,4 +1,4 @@
-"""`reach` queries in process and on Ray actors, one and several, Parquet to Parquet; start-up told apart, same bytes.
+"""`reach` queries in process and on Ray actors, Parquet to Parquet; start-up and the driver's memory told apart.
 
     python benchmarks/ray_batch.py --store FOLDER --name city    # writes results/ray-batch-city.json
 

@@ -214,7 +214,8 @@ class Pool:
 
 @contextmanager
 def actors(kind: str, count: int | None, gpu: bool | None, threads: int | None, make: Make) -> Iterator[Pool]:
-    """A pool of actors in a Ray of this machine (kind "ray") or in a cluster (its address), whose first has started.
+    """A pool of actors in a Ray of its own (kind "ray") or in a cluster (its address, or "auto": that of this machine
+    or job), whose first has started.
 
     gpu: a GPU for each, none, or None: where there are any. count: None: as many as there is room for. threads: of
     each; None: all of a node, or the share of its GPU. `make` and what it gives are pickled. Where this process is
@@ -255,11 +256,12 @@ def _connect(kind: str) -> None:
     if kind == "ray":
         ray.init("local", num_cpus=len(os.sched_getaffinity(0)), include_dashboard=False, **silent)
         return
-    host, _, port = kind.removeprefix("ray://").rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), CONNECT_S).close()
-    except OSError:
-        raise HeadwayError(f"query.workers {kind}: no Ray cluster answers there; see docs/cluster.md") from None
+    if kind != "auto":
+        host, _, port = kind.removeprefix("ray://").rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), CONNECT_S).close()
+        except OSError:
+            raise HeadwayError(f"query.workers {kind}: no Ray cluster answers there; see docs/cluster.md") from None
     try:
         with warnings.catch_warnings(action="ignore"):
             ray.init(kind, **silent)

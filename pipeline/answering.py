@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..storage.store import Store, fingerprint
+from ..cluster.devices import cuda_device
+from ..storage.remote import is_url
+from ..storage.store import Store
 from .asked import Answer
 from .device import open_engine
 from .engines import ON_CUDA
@@ -16,11 +18,19 @@ from .settings import Settings
 
 @contextmanager
 def answering(
-    path: Path, store: Store, asked: Answer, device: str, algorithm: str, settings: Settings
+    source: str | Path,
+    mark: str,
+    store: Store,
+    asked: Answer,
+    device: str,
+    algorithm: str,
+    settings: Settings,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[Answered, str]]:
     """What answers parts of a batch as `settings.query` says, and in words where.
 
-    `path` is the store's, where every node of a cluster has it. Raises `HeadwayError` where that can't be had.
+    `source` is the store's path, where every node of a cluster has it, or its URL; `mark` its fingerprint. `note` is
+    told when actors do without GPUs though nobody asked for that. Raises `HeadwayError` where workers can't be had.
     """
     told = settings.query
     if told.workers == "threads":
@@ -32,8 +42,23 @@ def answering(
 
     gpu = {"cpu": False, "cuda": True, "auto": None if algorithm in ON_CUDA else False}[device]
     count, threads = (None if value == "auto" else value for value in (told.count, settings.threads))
-    replica = Replica(path.resolve(), fingerprint(path), asked, algorithm, settings)
+    where = str(source) if is_url(source) else Path(source).resolve()
+    replica = Replica(where, mark, asked, algorithm, settings)
     with actors(told.workers, count, gpu, threads, replica) as pool:
         room = pool.room
         each = "a GPU each" if room.gpu else f"{room.threads} thread{'s' * (room.threads > 1)} each"
-        yield Sharded(store, pool, asked), f"{room.count} Ray actor{'s' * (room.count > 1)}, {each}"
+        which = f"{room.count} Ray actor{'s' * (room.count > 1)}, {each}"
+        if not room.gpu and device == "auto":
+            trouble = _no_gpu(told.workers, algorithm)
+            which += f" (cpu: {trouble})"
+            note(f"query.workers {told.workers}: {trouble}; the CPU answers")
+        yield Sharded(store, pool, asked), which
+
+
+def _no_gpu(workers: str, algorithm: str) -> str:
+    """Why actors have none."""
+    if algorithm not in ON_CUDA:
+        return f"algorithm {algorithm} is for the CPU"
+    if workers == "ray":
+        return cuda_device().trouble or "Ray finds no GPU"
+    return "no node of the cluster that is there has a GPU"

@@ -20,6 +20,7 @@ from .profile_text import profile_text
 from .progress import Counter, Steps, Timeline
 from .settings import Settings, load_settings
 from .snapshots_command import snapshots
+from .submit_command import submit
 from .train_command import train
 
 app = typer.Typer(
@@ -153,17 +154,17 @@ def stops(
     epilog="Examples: headway query nyc.store queries.csv -o answers/ ; headway query nyc.store --from A12 --at 8:00"
 )
 def query(
-    store: StorePath,
+    store: Annotated[str, typer.Argument(metavar="STORE", help="A folder that `headway build` wrote, or its URL.")],
     queries: Annotated[
-        Path | None, typer.Argument(metavar="QUERIES", help="CSV or Parquet with origin, departure.")
+        str | None, typer.Argument(metavar="QUERIES", help="CSV or Parquet with origin, departure; or a URL.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="ANSWERS", help="A folder, or a .csv file.")
+        str | None, typer.Option("--output", "-o", metavar="ANSWERS", help="A folder or its URL, or a .csv file.")
     ] = None,
     answer: Annotated[AnswerKind, typer.Option(help="What to write for each query.")] = AnswerKind.arrivals,
     cutoffs: Annotated[str, typer.Option(metavar="MINUTES,...", help="Cut-offs of reach.")] = "15,30,45,60",
     weights: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A table `stop` and numbers, summed by reach.")
+        str | None, typer.Option(metavar="FILE", help="A table `stop` and numbers, summed by reach.")
     ] = None,
     origin: Annotated[str | None, typer.Option("--from", metavar="ID", help="One query, answered on screen.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Its departure, H:MM[:SS] or seconds.")] = None,
@@ -179,12 +180,14 @@ def query(
     overrides: Overrides = [],  # noqa: B006
     quiet: Quiet = False,
 ) -> None:
-    """Answer a file of queries, or one query on the screen."""
+    """Answer a file of queries, or one query on the screen. Files may be at URLs: s3://bucket/name."""
+    from ..storage.store import local
+
     settings = load_settings(profile, overrides)
     if origin is not None or at is not None or to is not None:
         if queries is not None or output is not None or origin is None or at is None:
             raise HeadwayError("one query takes --from and --at (and --to), and no file of queries and no -o")
-        _single(store, origin, at, to, (device, algorithm), settings)
+        _single(local(store), origin, at, to, (device, algorithm), settings)
         return
     if queries is None or output is None:
         raise HeadwayError("give a file of queries and -o ANSWERS, or one query by --from ID --at 8:00")
@@ -217,10 +220,10 @@ def _single(
 
 
 def _batch(
-    path: Path,
-    queries: Path,
-    output: Path,
-    wanted: tuple[AnswerKind, str, Path | None],
+    source: str,
+    queries: str,
+    output: str,
+    wanted: tuple[AnswerKind, str, str | None],
     where: tuple[Device, Algorithm],
     settings: Settings,
     *,
@@ -229,28 +232,38 @@ def _batch(
     overwrite: bool,
     quiet: bool,
 ) -> None:
-    from ..storage.store import fingerprint, load
+    from ..storage.remote import brought, is_url
+    from ..storage.store import fingerprint, load, local
     from .answering import answering
     from .asked import asked_for
     from .query import check_output, run_queries
 
     begun = time.perf_counter()
-    check_output(output, overwrite)
+    answers = output.rstrip("/") if is_url(output) else Path(output)
+    check_output(answers, overwrite)
+    with Steps(quiet) as steps:
+        path = local(source, steps)
     store = load(path)
     kind, cutoffs, weights = wanted
-    asked = asked_for(store, kind.value, cutoffs, weights)
-    device, algorithm = where
+    if weights is None:
+        asked = asked_for(store, kind.value, cutoffs, None)
+    else:
+        with brought(weights) as table:
+            asked = asked_for(store, kind.value, cutoffs, table)
+    device, algorithm = (choice.value for choice in where)
+    mark = fingerprint(path)
     with (
-        answering(path, store, asked, device.value, algorithm.value, settings) as (answered, which),
+        brought(queries) as file,
+        answering(source, mark, store, asked, device, algorithm, settings, show.note(quiet)) as (answered, which),
         Counter("queries", quiet, f"queries on {which}") as counter,
     ):
         done = run_queries(
             store,
             answered,
-            queries,
-            output,
+            file,
+            answers,
             asked,
-            fingerprint=fingerprint(path),
+            fingerprint=mark,
             strict=strict,
             resume=resume,
             overwrite=overwrite,
@@ -258,7 +271,7 @@ def _batch(
             advance=counter.advance,
         )
     if not quiet:
-        show.answered(done, output, time.perf_counter() - begun, which)
+        show.answered(done, answers, time.perf_counter() - begun, which)
 
 
 @app.command(epilog="Example: headway study nyc.store -o report/ --quick")
@@ -323,6 +336,10 @@ def nightly(
     return run_nightly(plan, quiet)
 
 
+app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Example: headway submit --address http://head:8265 query s3://b/nyc.store s3://b/q.csv -o s3://b/answers",
+)(submit)
 app.command(
     epilog="Examples: headway snapshots events.csv -o graph/ --width 3600 ; headway snapshots nyc.store -o graph/"
 )(snapshots)

@@ -16,13 +16,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from ..storage import remote
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 from .ahead import prefetched
 from .asked import Answer
 from .parts import Answered, Found, Lost, Part, write_part
 from .query_file import ERRORS, open_queries
-from .unfinished import check_parent, job_folder, partial, publish, replace
+from .sink import WHOLE, Folder, Sink, unfinished
+from .unfinished import JOB, check_parent, partial, replace
 
 AHEAD = 2  # tables that are computed while one is written
 PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet")
@@ -42,7 +44,7 @@ def run_queries(
     store: Store,
     answered: Answered,
     queries: Path,
-    output: Path,
+    output: Path | str,
     asked: Answer,
     *,
     fingerprint: str,
@@ -53,9 +55,10 @@ def run_queries(
     advance: Callable[[int], None] = lambda rows: None,
 ) -> Done:
     """Answer a file of queries into `output`: a folder of `part-*.parquet` and `errors.parquet`, or, for a name
-    that ends in `.csv`, one CSV file and `NAME.errors.csv`.
+    that ends in `.csv`, one CSV file and `NAME.errors.csv`. `output` is a path, or a URL as text, for a folder only.
 
-    Work goes to `output.partial/` and is renamed at the end; part k holds queries 65536 k to 65536 (k + 1) - 1.
+    Work goes to `output.partial/` and is renamed at the end (at a URL: see `sink.Objects`); part k holds queries
+    65536 k to 65536 (k + 1) - 1.
     `answered` gives what is asked for. `fingerprint` tells stores apart for `resume`, which keeps the parts that a run
     of the same store, queries and answer has finished. `started` is told the number of queries, `advance` of every
     piece done.
@@ -64,14 +67,13 @@ def run_queries(
     with `strict` for the first bad query.
     """
     check_output(output, overwrite)
-    if output.exists() and output.samefile(queries):
+    if isinstance(output, Path) and output.exists() and output.samefile(queries):
         raise HeadwayError(f"{output} is the file of queries itself; name another output")
     job = _job(queries, asked, fingerprint)
     file = open_queries(queries, asked.kind == "od")
-    with job_folder(output, job, OURS, "part-*.parquet", resume, overwrite) as folder:
+    with unfinished(output, job, OURS, resume, overwrite) as sink:
         started(file.rows)
-
-        whole = folder / "errors.parquet"
+        there = set(sink.names())
         errors: dict[int, pa.Table] = {}
 
         def parts() -> Iterator[Part]:
@@ -80,28 +82,40 @@ def run_queries(
                 if strict and len(bad):
                     raise HeadwayError(f"{queries}: {bad['error'][0].as_py()}; mend it, or leave out --strict")
                 advance(len(bad))
-                if not _part(folder, number).exists():
+                if _part(number) not in there:
                     errors[number] = bad
                     yield Part(number, good)
                     continue
                 advance(len(good))
-                if not (whole.exists() or _errors(folder, number).exists()):
-                    _write(_errors(folder, number), ERRORS, iter([bad]))
+                if WHOLE not in there and _errors(number) not in there:
+                    _write(sink, _errors(number), ERRORS, iter([bad]))
 
         with contextlib.closing(prefetched(answered(parts(), advance), AHEAD)) as computed:
             for number, found in groupby(computed, itemgetter(0)):
-                contents = _contents((what for _, what in found), [errors.pop(number)], _errors(folder, number))
-                _write(_part(folder, number), asked.schema, contents)
-        if not whole.exists():
-            pieces = [pq.read_table(piece) for piece in sorted(folder.glob("errors-*.parquet"))]
-            _write(whole, ERRORS, iter(pieces))
-        count = pq.read_metadata(whole).num_rows
-        _publish(folder, output, asked.schema, overwrite)
+                contents = _contents((what for _, what in found), [errors.pop(number)], sink, _errors(number))
+                _write(sink, _part(number), asked.schema, contents)
+        pieces = [name for name in sink.names() if name.startswith("errors-")]
+        if WHOLE not in there:
+            _write(sink, WHOLE, ERRORS, (pq.read_table(sink.read(name)) for name in pieces))
+        count = pq.read_metadata(sink.read(WHOLE)).num_rows
+        if isinstance(sink, Folder) and isinstance(output, Path) and output.suffix == ".csv":
+            _publish_csv(sink.path, output, asked.schema)
+        else:
+            for name in pieces:
+                sink.remove(name)
+            sink.publish()
     return Done(file.rows, count)
 
 
-def check_output(output: Path, overwrite: bool) -> None:
+def check_output(output: Path | str, overwrite: bool) -> None:
     """Raise `HeadwayError` where answers can't go; cheap, for before any work."""
+    if isinstance(output, str):
+        if output.endswith(".csv"):
+            raise HeadwayError(f"{output}: a .csv is made on this machine's disk; name a folder for Parquet there")
+        found = remote.names(output)
+        if WHOLE in found and JOB not in found and not overwrite:
+            raise HeadwayError(f"{output} exists; name another output, or replace it with --overwrite")
+        return
     check_parent(output)
     if not output.name:
         raise HeadwayError(f"{output} is a folder that holds no answers; name another output")
@@ -123,22 +137,22 @@ def check_output(output: Path, overwrite: bool) -> None:
             raise HeadwayError(f"{output} also holds {strangers[0]!r}; it is not replaced: name another output")
 
 
-def _part(folder: Path, number: int) -> Path:
-    return folder / f"part-{number:05}.parquet"
+def _part(number: int) -> str:
+    return f"part-{number:05}.parquet"
 
 
-def _errors(folder: Path, number: int) -> Path:
-    return folder / f"errors-{number:05}.parquet"
+def _errors(number: int) -> str:
+    return f"errors-{number:05}.parquet"
 
 
-def _contents(found: Iterator[Found], errors: list[pa.Table], place: Path) -> Iterator[pa.Table | pa.Buffer]:
-    """Answers for a part's file; before it is whole, `errors` and the queries that were lost are at their place."""
+def _contents(found: Iterator[Found], errors: list[pa.Table], sink: Sink, name: str) -> Iterator[pa.Table | pa.Buffer]:
+    """Answers for a part's file; before it is whole, `errors` and the queries that were lost are in their own."""
     for what in takewhile(lambda what: what is not None, found):
         if isinstance(what, Lost):
             errors.append(pa.table([what.query_id, [what.cause] * len(what.query_id)], schema=ERRORS))
         else:
             yield what
-    _write(place, ERRORS, iter(errors))
+    _write(sink, name, ERRORS, iter(errors))
 
 
 def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
@@ -159,7 +173,7 @@ def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
     }
 
 
-def _write(file: Path, schema: pa.Schema, contents: Iterator[pa.Table | pa.Buffer]) -> None:
+def _write(sink: Sink, name: str, schema: pa.Schema, contents: Iterator[pa.Table | pa.Buffer]) -> None:
     """Tables as a Parquet file, or one that is made already."""
 
     def write(beside: Path) -> None:
@@ -170,21 +184,16 @@ def _write(file: Path, schema: pa.Schema, contents: Iterator[pa.Table | pa.Buffe
         else:
             write_part(beside, schema, chain([first], contents))
 
-    replace(file, write)
+    sink.write(name, write)
 
 
-def _publish(folder: Path, output: Path, schema: pa.Schema, overwrite: bool) -> None:
-    if output.suffix == ".csv":
-        errors = _csv_errors(output)
-        replace(folder / "errors.csv", lambda file: _csv(file, ERRORS, [folder / "errors.parquet"]))
-        replace(folder / "answers.csv", lambda file: _csv(file, schema, sorted(folder.glob("part-*.parquet"))))
-        (folder / "errors.csv").replace(errors)
-        (folder / "answers.csv").replace(output)
-        shutil.rmtree(folder)
-        return
-    for piece in folder.glob("errors-*.parquet"):
-        piece.unlink()
-    publish(folder, output, overwrite)
+def _publish_csv(folder: Path, output: Path, schema: pa.Schema) -> None:
+    errors = _csv_errors(output)
+    replace(folder / "errors.csv", lambda file: _csv(file, ERRORS, [folder / WHOLE]))
+    replace(folder / "answers.csv", lambda file: _csv(file, schema, sorted(folder.glob("part-*.parquet"))))
+    (folder / "errors.csv").replace(errors)
+    (folder / "answers.csv").replace(output)
+    shutil.rmtree(folder)
 
 
 def _csv_errors(output: Path) -> Path:

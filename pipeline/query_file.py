@@ -66,22 +66,30 @@ def open_queries(path: Path, destinations: bool) -> QueryFile:
     Raises `HeadwayError` for a file that is no readable CSV or Parquet table of queries.
     """
     rows, ascending, last = 0, True, None
-    seen: list[np.ndarray] = []
     for table in _tables(path, destinations):
-        ids = _ids(table, rows)
-        known = ids.drop_null().to_numpy()
+        known = _ids(table, rows).drop_null().to_numpy()
         ascending = (
             ascending and bool((np.diff(known) > 0).all()) and (last is None or not len(known) or known[0] > last)
         )
         last = known[-1] if len(known) else last
-        seen.append(np.stack([known, rows + np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))]))
         rows += len(table)
-    repeated = np.empty(0, np.int64)
-    if not ascending:
-        known, where = np.concatenate(seen, axis=1)
-        _, firsts = np.unique(known, return_index=True)
-        repeated = np.delete(where, firsts)
+    repeated = np.empty(0, np.int64) if ascending else _repeated(path, destinations)
     return QueryFile(path, 0 if _is_parquet(path) else 1, rows, repeated)
+
+
+def _repeated(path: Path, destinations: bool) -> np.ndarray:
+    """Rows whose query_id came before (int64). All ids are held at once, which ascending ones don't need."""
+    rows = 0
+    seen: list[np.ndarray] = []
+    for table in _tables(path, destinations):
+        ids = _ids(table, rows)
+        seen.append(np.stack([ids.drop_null().to_numpy(), rows + np.flatnonzero(ids.is_valid())]))
+        rows += len(table)
+    known, where = np.concatenate(seen, axis=1)
+    del seen
+    order = np.argsort(known, kind="stable")  # of equal ids, the first comes first
+    known = known[order]
+    return np.sort(where[order[1:][known[1:] == known[:-1]]])
 
 
 def checked(table: pa.Table, source: str, store: Store, destinations: bool) -> tuple[Queries, pa.Table]:

@@ -78,8 +78,10 @@ class WorkerSettings(Section):
 
 
 def _answerers(value: Any) -> str:
-    if value not in ("threads", "ray") and not RAY_ADDRESS.fullmatch(str(value)):
-        raise ValueError(f"{value!r} is none of threads, ray, or an address such as host:6379 or ray://host:10001")
+    if value not in ("threads", "ray", "auto") and not RAY_ADDRESS.fullmatch(str(value)):
+        raise ValueError(
+            f"{value!r} is none of threads, ray, auto, or an address such as host:6379 or ray://host:10001"
+        )
     return value
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..cluster.ray import Poisonous, Pool
 from ..storage.errors import HeadwayError
-from ..storage.store import Store, fingerprint, load
+from ..storage.store import Store, fingerprint, load, local
 from .answers import answer, in_order
 from .asked import Answer
 from .device import open_engine
@@ -54,9 +54,12 @@ class Shard:
 
 @dataclass(frozen=True)
 class Replica:
-    """What an actor makes once: the store, mapped from its node's disk, and an engine for it."""
+    """What an actor makes once: the store, mapped from its node's disk, and an engine for it.
 
-    store: Path
+    `store` is a path that all nodes have, or a URL, which the first actor of a node brings to its disk.
+    """
+
+    store: Path | str
     fingerprint: str
     asked: Answer
     algorithm: str
@@ -64,8 +67,9 @@ class Replica:
 
     def __call__(self, gpu: bool, threads: int) -> Callable[[Chunk], Shard]:
         """Raises `HeadwayError` for a store that is not there, or another one."""
-        store = load(self.store)
-        if fingerprint(self.store) != self.fingerprint:
+        path = local(self.store)
+        store = load(path)
+        if fingerprint(path) != self.fingerprint:
             raise HeadwayError(f"{self.store}: a node has another store there; copy the same to all of them")
         engine, _ = open_engine(store, "cuda" if gpu else "cpu", self.algorithm, self.settings)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -51,11 +52,17 @@ def built(store: Store, report: Report, output: Path, seconds: float) -> None:
     )
 
 
-def answered(done: Done, output: Path, seconds: float, which: str) -> None:
+def note(quiet: bool) -> Callable[[str], None]:
+    """What says a line that people want to know before the work."""
+    return lambda text: None if quiet else print(f"headway: {text}", file=sys.stderr)
+
+
+def answered(done: Done, output: Path | str, seconds: float, which: str) -> None:
     """What a batch came to, and on which device and why."""
     out = Console(stderr=True, highlight=False, soft_wrap=True)
     rate = done.queries / max(seconds, 1e-9)
-    where = f"{output.stem}.errors.csv" if output.suffix == ".csv" else "errors.parquet"
+    name = Path(output)
+    where = f"{name.stem}.errors.csv" if name.suffix == ".csv" else "errors.parquet"
     bad = f", {done.errors:,} of them errors (see {where})" if done.errors else ""
     out.print(f"{output}: {done.queries:,} queries{bad} in {seconds:.1f} s ({rate:,.0f}/s) on {which}", markup=False)
 

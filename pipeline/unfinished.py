@@ -75,10 +75,14 @@ def _keeps(folder: Path, job: dict, ours: re.Pattern[str], resume: bool, overwri
     if not (resume or overwrite):
         raise HeadwayError(f"{folder} is unfinished; go on with --resume, or begin again with --overwrite")
     found = _read_job(folder)
-    if resume and found is not None and found != job:
-        which = ", ".join(key for key in job if found.get(key) != job[key])
+    if resume and found is not None and (which := differing(found, job)):
         raise HeadwayError(f"{folder} was begun with other {which}; begin again with --overwrite")
     return resume and found is not None
+
+
+def differing(found: dict, job: dict) -> str:
+    """Keys of a job that has another value elsewhere, in words."""
+    return ", ".join(key for key in job if found.get(key) != job[key])
 
 
 def _read_job(folder: Path) -> dict | None:

@@ -348,6 +348,12 @@ def kind(path: str | os.PathLike[str]) -> str:
         return ""
 
 
+def listed(path: Path, kind: str, version: int) -> dict[str, int]:
+    """Bytes of each file that the manifest in a folder names, whether they are there or not. Raises as `open`."""
+    manifest = _checked((path / MANIFEST).read_bytes(), path, kind, version)
+    return {name: spec["bytes"] for name, spec in manifest["files"].items()}
+
+
 def _still(path: Path, found: os.stat_result) -> bool:
     try:
         return os.path.samestat(path.stat(), found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from . import bundle
 from .cluster_ap import ClusterAp
 from .edge_profile import EdgeProfile
 from .errors import HeadwayError
+from .remote import brought_bundle
 from .timetable import Footpaths, Places, Timetable, Trips
 
 KIND = "store"
@@ -119,6 +121,11 @@ def load(path: str | Path, verify: bool = False) -> Store:
         part(EdgeProfile, "profile"),
         facts,
     )
+
+
+def local(source: str | Path, say: Callable[[str], None] = lambda text: None) -> Path:
+    """The folder of a store on this machine: `source` itself, or a copy of what a URL names, as `brought_bundle`."""
+    return brought_bundle(source, KIND, VERSION, say)
 
 
 def _section(found: bundle.Bundle, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import done, headway, refused, tiny_store
-from headway.pipeline import query
+from headway.pipeline.sink import Folder
 
 PROGRAM = Path(sys.executable).with_name("headway")
 QUERIES = 280_000
@@ -44,15 +44,15 @@ def content(folder: Path) -> dict[str, bytes]:
 def stopped(job: Path, output: Path, monkeypatch: pytest.MonkeyPatch, parts: int) -> Path:
     """Interrupt a run once so many parts are done; what it leaves."""
     with monkeypatch.context() as patch:
-        whole = query._write
+        whole = Folder.write
 
-        def write(file: Path, schema, tables) -> None:
-            if file.name == f"part-{parts:05}.parquet":
-                file.with_name(file.name + ".tmp").write_text("half")
+        def write(sink: Folder, name: str, make) -> None:
+            if name == f"part-{parts:05}.parquet":
+                (sink.path / f"{name}.tmp").write_text("half")
                 raise KeyboardInterrupt
-            whole(file, schema, tables)
+            whole(sink, name, make)
 
-        patch.setattr(query, "_write", write)
+        patch.setattr(Folder, "write", write)
         result = headway(*words(job, output))
     assert (result.status, result.err) == (130, "headway: interrupted\n")
     assert not output.exists()

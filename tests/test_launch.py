@@ -90,7 +90,7 @@ def test_image() -> None:
         assert place.resolve() / service["build"]["dockerfile"] == LAUNCH / "Dockerfile"
     (extras,) = re.findall(r"\[([\w,]+)\]'", DOCKERFILE)
     needs = [need for extra in extras.split(",") for need in PROJECT["project"]["optional-dependencies"][extra]]
-    assert {"cudf-cu13", "dask-cuda", "ray"} <= {re.split("[=<>\\[]", need)[0] for need in needs}
+    assert {"cudf-cu13", "dask-cuda", "gcsfs", "ray", "s3fs"} <= {re.split("[=<>\\[]", need)[0] for need in needs}
     (user,) = re.findall("^USER (.*)$", DOCKERFILE, re.MULTILINE)
     assert user != "root"
     cuda = re.findall(r"^FROM nvidia/cuda:(\d+)\.", DOCKERFILE, re.MULTILINE)

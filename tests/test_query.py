@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +22,11 @@ from headway.pipeline.cpu import CpuEngine
 from headway.pipeline.engines import ALGORITHMS, Engine
 from headway.pipeline.parts import Advance, Found, Lost, Part, in_process
 from headway.pipeline.query import run_queries
-from headway.pipeline.query_file import Queries
+from headway.pipeline.query_file import Queries, open_queries
 from headway.storage.errors import HeadwayError
 from headway.storage.store import Store
+from hypothesis import given
+from hypothesis import strategies as st
 
 DAY = 86_400
 FEED = {
@@ -364,3 +368,19 @@ def test_lost_queries_stay_among_the_errors(
     assert [number for number, cause in found if cause == "it is lost"] == [100]
     assert done.errors == len(found) > 1
     assert sorted(read(tmp_path / "out")["query_id"].to_pylist() + [number for number, _ in found]) == [*range(83, 101)]
+
+
+@given(st.lists(st.none() | st.integers(-3, 9), min_size=1, max_size=40), st.booleans())
+def test_repeated_ids(ids: list[int | None], in_order: bool) -> None:
+    """Whatever their order, and in however many pieces a file is read; of each, the first counts."""
+    if in_order:
+        ids = sorted(ids, key=lambda number: (number is None, number))
+    table = pa.table({"query_id": pa.array(ids, pa.int64()), "origin": ["A"] * len(ids), "departure": [0] * len(ids)})
+    known = [number for number in ids if number is not None]
+    expected = [row for row, number in enumerate(ids) if number is not None and number in ids[:row]]
+    with tempfile.TemporaryDirectory() as folder, mock.patch("headway.pipeline.query_file.PART", 7):
+        path = Path(folder) / "q.parquet"
+        pq.write_table(table, path, row_group_size=5)
+        file = open_queries(path, False)
+    assert file.repeated.tolist() == expected
+    assert (file.rows, len(expected)) == (len(ids), len(known) - len(set(known)))

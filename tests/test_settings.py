@@ -125,7 +125,7 @@ def test_any_settings_survive_being_shown(tmp_path_factory: pytest.TempPathFacto
         ("worker: {count: 2}", "mine.yaml: worker: no such key; there are threads, build, walk, gpu, workers, query"),
         (
             "query: {workers: tcp://a:1}",
-            "query.workers: 'tcp://a:1' is none of threads, ray, or an address such as host:6379",
+            "query.workers: 'tcp://a:1' is none of threads, ray, auto, or an address such as host:6379",
         ),
         ("query: {count: 2}", "mine.yaml: query: count is for actors of Ray, workers ray or an address; threads"),
         ("query: {workers: ray, count: 0}", "mine.yaml: query.count"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from command import done, tiny_store
+from command import done, headway, tiny_store
+from headway.cluster.devices import cuda_device
 from headway.cluster.ray import actors
 from headway.pipeline import sharded
 from headway.pipeline.asked import Answer, asked_for
@@ -23,7 +25,7 @@ from headway.pipeline.settings import Settings
 from headway.pipeline.sharded import Replica, Sharded
 from headway.storage.errors import HeadwayError
 from headway.storage.store import fingerprint, load
-from replicas import Poisoned, Slow, nothing
+from replicas import Mapped, Poisoned, Slow, nothing
 
 QUERIES = 150_000
 PROGRAM = Path(sys.executable).with_name("headway")
@@ -64,6 +66,20 @@ def content(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
+def store_in_memory(smaps: str, job: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """Of each file of the store, by path and inode: what the system says of its part of a process's memory."""
+    found, here = {}, {}
+    for line in smaps.splitlines():
+        if mapped := re.match(r"[0-9a-f]+-[0-9a-f]+ (\S+) \S+ \S+ (\d+)\s*(.*)", line):
+            here = {"perms": mapped[1]}
+            if mapped[3].startswith(str(job / "the.store")):
+                found[mapped[3], mapped[2]] = here
+        else:
+            key, _, value = line.partition(":")
+            here[key] = value.split()[0] if value.split() else ""
+    return found
+
+
 def answer(job: Path, output: Path, replica: type[Replica], queries: str, kind: str, **given) -> None:
     """Answer a file on two actors of a kind."""
     store = load(job / "the.store")
@@ -89,6 +105,30 @@ class TestSharded:
         monkeypatch.setattr(sharded, "SECONDS", 0.02)
         answer(job, tmp_path / "a", Replica, "q.parquet", kind)
         assert content(tmp_path / "a") == content(job / kind)
+
+    def test_one_copy_of_the_store(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Actors of a machine map the same files, and have no page of them for themselves."""
+        monkeypatch.setattr(sharded, "SECONDS", 0.02)
+        answer(job, tmp_path / "a", Mapped, "q.parquet", "reach", notes=tmp_path)
+        first, second = (store_in_memory(note.read_text(), job) for note in tmp_path.glob("[0-9]*"))
+        assert first.keys() == second.keys()
+        arrays = {path.name for path in (job / "the.store").glob("*.npy") if path.stat().st_size > 128}
+        assert {Path(file).name for file, _ in first} >= arrays
+        for mine, theirs in zip(first.values(), second.values(), strict=True):
+            assert mine["perms"] == theirs["perms"] == "r--s"
+            assert mine["Private_Dirty"] == theirs["Private_Dirty"] == "0"
+
+    def test_says_why_there_is_no_gpu(self, job: Path, tmp_path: Path) -> None:
+        """Before the work and after it, in a line each; nobody is told who asked for the CPU."""
+        if not (nothing_there := cuda_device().trouble):
+            pytest.skip("there is a GPU")
+        for options, lines in (((), 2), (("--device", "cpu"), 1), (("--algorithm", "connection-scan"), 2)):
+            loud = [word for word in words(job, tmp_path / "a", "reach", "few.parquet") if word != "-q"]
+            said = headway(*loud, *RAY, "--overwrite", *options)
+            assert said.status == 0
+            trouble = "algorithm connection-scan is for the CPU" if "--algorithm" in options else nothing_there
+            assert (f"headway: query.workers ray: {trouble}; the CPU answers\n" in said.err) == (lines == 2)
+            assert (f"each (cpu: {trouble})\n" in said.err) == (lines == 2)
 
     def test_nothing_to_answer(self, job: Path, tmp_path: Path) -> None:
         for name, text in (("none", ""), ("bad", "?,8:00\n")):
