@@ -50,19 +50,17 @@ class TGCN(nn.Module):
         self, snapshot: Snapshot, features: Tensor, state: Tensor | None = None, weights: Tensor | None = None
     ) -> Tensor:
         """The hidden state [N, hidden] after a snapshot, from the one before (none: zeros)."""
-        hidden = self.hidden
         if state is None:
-            state = features.new_zeros(len(features), hidden)
+            state = features.new_zeros(len(features), self.hidden)
         convs, linears = (self.conv_z, self.conv_r, self.conv_h), (self.linear_z, self.linear_r, self.linear_h)
-        pairs = list(zip(convs, linears, strict=True))
-        # linear[conv(X), H] = A X (W' L') + (b L' + c) + H L'', with the halves L', L'' of the map.
-        maps = torch.cat([conv.lin.weight.T @ linear.weight[:, :hidden].T for conv, linear in pairs], 1)
-        bias = torch.cat([linear.weight[:, :hidden] @ conv.bias + linear.bias for conv, linear in pairs])
-        of_state = torch.cat([linear.weight[:, hidden:] for linear in linears[:2]]).T
-        of_reset = linears[2].weight[:, hidden:].T
-        how = convs[0].how
-        if len(maps) <= 3 * hidden:
-            return gated(gcn(snapshot, features, weights, **how), maps, bias, state, of_state, of_reset)
-        whole = gcn(snapshot, features @ maps, weights, **how)
-        one = torch.eye(3 * hidden, dtype=maps.dtype, device=maps.device)
-        return gated(whole, one, bias, state, of_state, of_reset)
+        # linear[conv(X), H] = 1 (L b + c)' + A X (L W)' + H M', with the halves L, M of the linear map.
+        left, right = torch.stack([one.weight for one in linears]).split(self.hidden, 2)
+        inner, outer = (torch.stack([one.bias for one in each])[:, :, None] for each in (convs, linears))
+        of_inputs = left @ torch.stack([one.lin.weight for one in convs])
+        if features.shape[1] > 3 * self.hidden:
+            features = features @ of_inputs.flatten(0, 1).T
+            of_inputs = torch.eye(3 * self.hidden, dtype=right.dtype, device=right.device).unflatten(
+                0, (3, self.hidden)
+            )
+        z, r, h = torch.cat([torch.baddbmm(outer, left, inner), of_inputs, right], 2).mT
+        return gated(gcn(snapshot, features, weights, **convs[0].how), state, torch.cat([z, r], 1), h)

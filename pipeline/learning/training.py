@@ -29,7 +29,7 @@ def epochs(
     The state of all nodes runs through all ticks; gradients go back `truncated` ticks. `advance` hears of each tick.
     """
     count = snapshots.graph.ticks - 1
-    learned = max(1, min(count - 1, round(count * (1 - TEST))))
+    learned = first_held_out(snapshots.graph.ticks) - 1
     while True:
         state: Tensor | None = None
         segment: list[Tensor] = []
@@ -49,6 +49,12 @@ def epochs(
             state = new
             advance(1)
         yield sums[0] / learned, sums[1] / max(count - learned, 1)
+
+
+def first_held_out(ticks: int) -> int:
+    """The first tick that is only predicted, of a graph of at least 3; the ticks before are learned from."""
+    count = ticks - 1
+    return 1 + max(1, min(count - 1, round(count * (1 - TEST))))
 
 
 def _with_next(snapshots: Snapshots) -> Iterator[tuple[Snapshot, Snapshot]]:
