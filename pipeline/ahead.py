@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, TypeVar
@@ -23,6 +24,25 @@ def run_ahead(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iter
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
+
+
+@contextmanager
+def beside(threads: int) -> Iterator[Callable[[Callable[[], object]], None]]:
+    """A function that has work done on so many threads, a few things at a time; at the end of the block all is done.
+
+    What the work raises is raised by a later call, or at the end.
+    """
+    running: deque[Future[object]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+
+        def start(work: Callable[[], object]) -> None:
+            while running and (len(running) > 2 * threads or running[0].done()):
+                running.popleft().result()
+            running.append(pool.submit(work))
+
+        yield start
+        while running:
+            running.popleft().result()
 
 
 def prefetched(items: Iterator[T], ahead: int) -> Generator[T, None, None]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, groupby, takewhile
 from operator import itemgetter
 from pathlib import Path
@@ -19,14 +20,15 @@ import pyarrow.parquet as pq
 from ..storage import remote
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
-from .ahead import prefetched
+from .ahead import beside, prefetched
 from .asked import Answer
 from .parts import Answered, Found, Lost, Part, write_part
 from .query_file import ERRORS, open_queries
 from .sink import WHOLE, Folder, Sink, unfinished
-from .unfinished import JOB, check_parent, partial, replace
+from .unfinished import JOB, check_parent, folder_of, replace
 
 AHEAD = 2  # tables that are computed while one is written
+WRITERS = 4  # files that come whole are written at once: a disk takes its time until they are safe there
 PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet")
 # What lies in an unfinished folder; one without a job is left by a run that was stopped at its very end.
 OURS = re.compile(r"((part|errors)-[0-9]{5,}\.parquet|errors\.(parquet|csv)|answers\.csv|job\.json)(\.tmp)?")
@@ -78,7 +80,7 @@ def run_queries(
 
         def parts() -> Iterator[Part]:
             """Those without answers yet; where these are, so are the errors, unless the run was stopped at its end."""
-            for number, (good, bad) in enumerate(file.parts(store, asked.kind == "od")):
+            for number, (good, bad) in enumerate(read):
                 if strict and len(bad):
                     raise HeadwayError(f"{queries}: {bad['error'][0].as_py()}; mend it, or leave out --strict")
                 advance(len(bad))
@@ -88,12 +90,25 @@ def run_queries(
                     continue
                 advance(len(good))
                 if WHOLE not in there and _errors(number) not in there:
-                    _write(sink, _errors(number), ERRORS, iter([bad]))
+                    _write_errors(sink, number, [bad])
 
-        with contextlib.closing(prefetched(answered(parts(), advance), AHEAD)) as computed:
+        def finish(number: int, file: pa.Buffer, bad: pa.Table) -> None:
+            _write_errors(sink, number, [bad])
+            sink.write(_part(number), lambda beside: beside.write_bytes(file))
+
+        with (
+            closing(file.parts(store, asked.kind == "od")) as read,
+            closing(prefetched(answered(parts(), advance), AHEAD)) as computed,
+            beside(WRITERS) as start,
+        ):
             for number, found in groupby(computed, itemgetter(0)):
-                contents = _contents((what for _, what in found), [errors.pop(number)], sink, _errors(number))
-                _write(sink, _part(number), asked.schema, contents)
+                what = map(itemgetter(1), found)
+                first = next(what)
+                if isinstance(first, pa.Buffer):
+                    start(partial(finish, number, first, errors.pop(number)))
+                else:
+                    contents = _contents(chain([first], what), [errors.pop(number)], sink, number)
+                    _write(sink, _part(number), asked.schema, contents)
         pieces = [name for name in sink.names() if name.startswith("errors-")]
         if WHOLE not in there:
             _write(sink, WHOLE, ERRORS, (pq.read_table(sink.read(name)) for name in pieces))
@@ -126,7 +141,7 @@ def check_output(output: Path | str, overwrite: bool) -> None:
         if output.is_dir() or errors.is_dir():
             raise HeadwayError(f"{output}: it or {errors.name} is a folder; it is not replaced: name another output")
         # A run that was stopped at its very end may have put them there.
-        if errors.exists() and not overwrite and not partial(output).exists():
+        if errors.exists() and not overwrite and not folder_of(output).exists():
             raise HeadwayError(f"{errors} exists; name another output, or replace it with --overwrite")
     elif output.exists() and not (output / "errors.parquet").exists():
         kind = "folder that holds no answers" if output.is_dir() else "file, not a folder of answers"
@@ -145,14 +160,20 @@ def _errors(number: int) -> str:
     return f"errors-{number:05}.parquet"
 
 
-def _contents(found: Iterator[Found], errors: list[pa.Table], sink: Sink, name: str) -> Iterator[pa.Table | pa.Buffer]:
+def _contents(found: Iterator[Found], errors: list[pa.Table], sink: Sink, number: int) -> Iterator[pa.Table]:
     """Answers for a part's file; before it is whole, `errors` and the queries that were lost are in their own."""
     for what in takewhile(lambda what: what is not None, found):
         if isinstance(what, Lost):
             errors.append(pa.table([what.query_id, [what.cause] * len(what.query_id)], schema=ERRORS))
         else:
             yield what
-    _write(sink, name, ERRORS, iter(errors))
+    _write_errors(sink, number, errors)
+
+
+def _write_errors(sink: Sink, number: int, errors: list[pa.Table]) -> None:
+    """The errors of a part, before its answers; without any there is no file."""
+    if any(map(len, errors)):
+        _write(sink, _errors(number), ERRORS, iter(errors))
 
 
 def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
@@ -173,18 +194,9 @@ def _job(queries: Path, asked: Answer, fingerprint: str) -> dict:
     }
 
 
-def _write(sink: Sink, name: str, schema: pa.Schema, contents: Iterator[pa.Table | pa.Buffer]) -> None:
-    """Tables as a Parquet file, or one that is made already."""
-
-    def write(beside: Path) -> None:
-        first = next(contents, schema.empty_table())
-        if isinstance(first, pa.Buffer):
-            beside.write_bytes(first)
-            next(contents, None)
-        else:
-            write_part(beside, schema, chain([first], contents))
-
-    sink.write(name, write)
+def _write(sink: Sink, name: str, schema: pa.Schema, contents: Iterator[pa.Table]) -> None:
+    """Tables as a Parquet file."""
+    sink.write(name, lambda beside: write_part(beside, schema, contents))
 
 
 def _publish_csv(folder: Path, output: Path, schema: pa.Schema) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +15,13 @@ import pyarrow.parquet as pq
 
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
+from .ahead import prefetched, run_ahead
 from .blocks import NotUtf8Error, read_blocks, trimmed
 from .ids import Ids
 from .times import parse_departures
 
 PART = 65_536
+CHECKERS = 2  # threads that look parts through
 COLUMNS = ("query_id", "origin", "departure", "destination")
 ERRORS = pa.schema([("query_id", pa.int64()), ("error", pa.string())])
 
@@ -51,13 +54,16 @@ class QueryFile:
     rows: int
     repeated: np.ndarray
 
-    def parts(self, store: Store, destinations: bool) -> Iterator[tuple[Queries, pa.Table]]:
+    def parts(self, store: Store, destinations: bool) -> Generator[tuple[Queries, pa.Table]]:
         """Good queries and the errors (`query_id`, `error`) of each 65,536 rows, in order."""
         ids = Ids.of(pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string()))
-        first = 0
-        for table in _parts(self.path, destinations):
-            yield _check(table, first, self, ids, store.timetable.horizon, destinations)
-            first += len(table)
+
+        def checked(numbered: tuple[int, pa.Table]) -> tuple[Queries, pa.Table]:
+            number, table = numbered
+            return _check(table, number * PART, self, ids, store.timetable.horizon, destinations)
+
+        with closing(prefetched(_parts(self.path, destinations), 1)) as tables:
+            yield from run_ahead(checked, enumerate(tables), CHECKERS)
 
 
 def open_queries(path: Path, destinations: bool) -> QueryFile:

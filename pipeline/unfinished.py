@@ -16,7 +16,7 @@ from ..storage.folder import exchange, locked
 JOB = "job.json"
 
 
-def partial(output: Path) -> Path:
+def folder_of(output: Path) -> Path:
     """Where the work on an output lies."""
     return output.with_name(output.name + ".partial")
 
@@ -41,7 +41,7 @@ def job_folder(
     Raises `HeadwayError` for a folder that is in the way, at work, unfinished without `resume` or `overwrite`, or, with
     `resume`, begun for another job.
     """
-    folder = partial(output)
+    folder = folder_of(output)
     try:
         new = not os.path.lexists(folder)
         folder.mkdir(exist_ok=True)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from headway.pipeline.ahead import prefetched, run_ahead
+from headway.pipeline.ahead import beside, prefetched, run_ahead
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 100])
@@ -41,3 +41,38 @@ def test_no_more_than_asked_for_and_no_thread_left() -> None:
     taken.close()
     assert len(made) <= 6
     assert threading.active_count() == before
+
+
+def test_beside() -> None:
+    done = []
+    before = threading.active_count()
+    with beside(3) as start:
+        for k in range(50):
+            start(lambda k=k: done.append(k))
+    assert sorted(done) == list(range(50))
+    assert threading.active_count() == before
+
+
+def test_what_fails_beside_is_raised() -> None:
+    def fail() -> None:
+        raise KeyError("beside")
+
+    with pytest.raises(KeyError, match="beside"), beside(2) as start:
+        start(fail)
+
+
+def test_a_later_call_raises_what_failed() -> None:
+    def fail() -> None:
+        raise KeyError("beside")
+
+    tried = []
+
+    def many() -> None:
+        with beside(2) as start:
+            while True:
+                start(fail)
+                tried.append(1)
+
+    with pytest.raises(KeyError, match="beside"):
+        many()
+    assert len(tried) < 10
