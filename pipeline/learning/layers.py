@@ -46,23 +46,41 @@ class TGCN(nn.Module):
         self.conv_z, self.conv_r, self.conv_h = (GCN(inputs, hidden, self_loops, weighted_degree) for _ in "zrh")
         self.linear_z, self.linear_r, self.linear_h = (nn.Linear(2 * hidden, hidden) for _ in "zrh")
 
+    @property
+    def learned(self) -> bool:
+        """Whether features are mapped before they are convolved, because that leaves fewer columns."""
+        return self.conv_z.lin.in_features > 3 * self.hidden
+
+    @property
+    def width(self) -> int:
+        """Columns of `convolved`."""
+        return min(self.conv_z.lin.in_features, 3 * self.hidden)
+
     def forward(
         self, snapshot: Snapshot, features: Tensor, state: Tensor | None = None, weights: Tensor | None = None
     ) -> Tensor:
         """The hidden state [N, hidden] after a snapshot, from the one before (none: zeros)."""
-        hidden = self.hidden
         if state is None:
-            state = features.new_zeros(len(features), hidden)
+            state = features.new_zeros(len(features), self.hidden)
+        return self.following(self.convolved(snapshot, features, weights), state)
+
+    def convolved(self, snapshot: Snapshot, features: Tensor, weights: Tensor | None = None) -> Tensor:
+        """What of a snapshot the state depends on, [N, width]; no state is needed for it."""
+        return gcn(snapshot, features @ self._maps() if self.learned else features, weights, **self.conv_z.how)
+
+    def following(self, convolved: Tensor, state: Tensor) -> Tensor:
+        """The state of some nodes after a snapshot, from the rows of `convolved` and their state before."""
+        hidden, (z, r, h) = self.hidden, (self.linear_z, self.linear_r, self.linear_h)
+        maps = torch.eye(self.width, dtype=state.dtype, device=state.device) if self.learned else self._maps()
+        bias = torch.cat([linear.weight[:, :hidden] @ conv.bias + linear.bias for conv, linear in self._pairs()])
+        of_state = torch.cat([linear.weight[:, hidden:] for linear in (z, r)]).T
+        return gated(convolved, maps, bias, state, of_state, h.weight[:, hidden:].T)
+
+    def _maps(self) -> Tensor:
+        """linear[conv(X), H] = A X (W' L') + (b L' + c) + H L'', with the halves L', L'' of the map: W' L' [f, 3h]."""
+        pairs = self._pairs()
+        return torch.cat([conv.lin.weight.T @ linear.weight[:, : self.hidden].T for conv, linear in pairs], 1)
+
+    def _pairs(self) -> list[tuple[GCN, nn.Linear]]:
         convs, linears = (self.conv_z, self.conv_r, self.conv_h), (self.linear_z, self.linear_r, self.linear_h)
-        pairs = list(zip(convs, linears, strict=True))
-        # linear[conv(X), H] = A X (W' L') + (b L' + c) + H L'', with the halves L', L'' of the map.
-        maps = torch.cat([conv.lin.weight.T @ linear.weight[:, :hidden].T for conv, linear in pairs], 1)
-        bias = torch.cat([linear.weight[:, :hidden] @ conv.bias + linear.bias for conv, linear in pairs])
-        of_state = torch.cat([linear.weight[:, hidden:] for linear in linears[:2]]).T
-        of_reset = linears[2].weight[:, hidden:].T
-        how = convs[0].how
-        if len(maps) <= 3 * hidden:
-            return gated(gcn(snapshot, features, weights, **how), maps, bias, state, of_state, of_reset)
-        whole = gcn(snapshot, features @ maps, weights, **how)
-        one = torch.eye(3 * hidden, dtype=maps.dtype, device=maps.device)
-        return gated(whole, one, bias, state, of_state, of_reset)
+        return list(zip(convs, linears, strict=True))
