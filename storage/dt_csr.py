@@ -70,13 +70,17 @@ class Side:
         return low
 
     @cached_property
-    def rows_by_tick(self) -> tuple[np.ndarray, np.ndarray]:
-        """Offset int64 and rows uint32[K]: rows with events at tick t are rows[offset[t] : offset[t + 1]]."""
+    def by_tick(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Entries by tick: offset int64[last tick + 2], their rows uint32[K] and where their events stop, uint32[K].
+
+        Those of tick t lie at offset[t] : offset[t + 1].
+        """
         ticks = self.entry_ticks
         ticks = ticks.astype(np.min_scalar_type(int(ticks.max(initial=0))))  # NumPy sorts 16 bits by radix
         rows = np.repeat(np.arange(len(self.row_offset) - 1, dtype=np.uint32), np.diff(self.row_offset))
         offset = np.concatenate([[0], np.cumsum(np.bincount(ticks))])
-        return offset, rows[np.argsort(ticks, kind="stable")]
+        order = np.argsort(ticks, kind="stable")
+        return offset, rows[order], self.starts[1:][order]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,12 +216,9 @@ class _Cursors:
     """Bounds of a side's rows, in a sweep: they only move forward. `slides`: the lower ones move too."""
 
     def __init__(self, side: Side, slides: bool) -> None:
-        self._offset, self._rows = side.rows_by_tick
-        self._side = side
-        self._slides = slides
-        self._entries = [side.row_offset[:-1].copy(), side.row_offset[:-1].copy()]
-        self._bounds = [side.start(entries) for entries in self._entries]
-        self._passed = [0, 0]  # ticks that the lower and the upper cursors are past
+        self._by_tick, self._slides = side.by_tick, slides
+        self._bounds = [side.start(side.row_offset[:-1]) for _ in range(2)]
+        self._passed = [0, 0]  # entries, by tick, that the lower and the upper cursors are past
 
     def move(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         if self._slides:
@@ -226,8 +227,7 @@ class _Cursors:
         return self._bounds[0].copy(), self._bounds[1].copy()
 
     def _pass(self, which: int, until: int) -> None:
-        for tick in range(self._passed[which], min(until, len(self._offset) - 1)):
-            rows = self._rows[self._offset[tick] : self._offset[tick + 1]]
-            self._entries[which][rows] += 1  # a row has one entry at a tick
-            self._bounds[which][rows] = self._side.start(self._entries[which][rows])
-        self._passed[which] = max(until, self._passed[which])
+        offset, rows, stops = self._by_tick
+        begin, end = self._passed[which], int(offset[min(until, len(offset) - 1)])
+        self._bounds[which][rows[begin:end]] = stops[begin:end]  # of a row's entries the last one stays
+        self._passed[which] = end

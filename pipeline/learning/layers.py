@@ -66,21 +66,30 @@ class TGCN(nn.Module):
 
     def convolved(self, snapshot: Snapshot, features: Tensor, weights: Tensor | None = None) -> Tensor:
         """What of a snapshot the state depends on, [N, width]; no state is needed for it."""
-        return gcn(snapshot, features @ self._maps() if self.learned else features, weights, **self.conv_z.how)
+        if self.learned:
+            left, _ = self._halves()
+            features = features @ self._of_inputs(left).flatten(0, 1).T
+        return gcn(snapshot, features, weights, **self.conv_z.how)
 
     def following(self, convolved: Tensor, state: Tensor) -> Tensor:
         """The state of some nodes after a snapshot, from the rows of `convolved` and their state before."""
-        hidden, (z, r, h) = self.hidden, (self.linear_z, self.linear_r, self.linear_h)
-        maps = torch.eye(self.width, dtype=state.dtype, device=state.device) if self.learned else self._maps()
-        bias = torch.cat([linear.weight[:, :hidden] @ conv.bias + linear.bias for conv, linear in self._pairs()])
-        of_state = torch.cat([linear.weight[:, hidden:] for linear in (z, r)]).T
-        return gated(convolved, maps, bias, state, of_state, h.weight[:, hidden:].T)
-
-    def _maps(self) -> Tensor:
-        """linear[conv(X), H] = A X (W' L') + (b L' + c) + H L'', with the halves L', L'' of the map: W' L' [f, 3h]."""
-        pairs = self._pairs()
-        return torch.cat([conv.lin.weight.T @ linear.weight[:, : self.hidden].T for conv, linear in pairs], 1)
-
-    def _pairs(self) -> list[tuple[GCN, nn.Linear]]:
+        # linear[conv(X), H] = 1 (L b + c)' + A X (L W)' + H M', with the halves L, M of the linear map.
+        left, right = self._halves()
         convs, linears = (self.conv_z, self.conv_r, self.conv_h), (self.linear_z, self.linear_r, self.linear_h)
-        return list(zip(convs, linears, strict=True))
+        inner, outer = (torch.stack([one.bias for one in each])[:, :, None] for each in (convs, linears))
+        if self.learned:
+            one = torch.eye(self.width, dtype=right.dtype, device=right.device)
+            of_inputs = one.unflatten(0, (3, self.hidden))
+        else:
+            of_inputs = self._of_inputs(left)
+        z, r, h = torch.cat([torch.baddbmm(outer, left, inner), of_inputs, right], 2).mT
+        return gated(convolved, state, torch.cat([z, r], 1), h)
+
+    def _halves(self) -> list[Tensor]:
+        """L and M, [3, hidden, hidden] each."""
+        linears = (self.linear_z, self.linear_r, self.linear_h)
+        return list(torch.stack([one.weight for one in linears]).split(self.hidden, 2))
+
+    def _of_inputs(self, left: Tensor) -> Tensor:
+        """L W, [3, hidden, inputs]."""
+        return left @ torch.stack([one.lin.weight for one in (self.conv_z, self.conv_r, self.conv_h)])
