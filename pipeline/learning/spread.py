@@ -61,9 +61,10 @@ def exchanged(
     All workers of the deal must call this.
     """
     learn = torch.is_grad_enabled()
-    rows = [layer.convolved(now, features(now)) for now, _ in pairs]
-    nodes = deal.nodes[-1][1]
-    convolved = torch.stack(rows) if rows else state.new_empty(0, nodes, layer.width)
+    if pairs:
+        convolved = torch.stack([layer.convolved(now, features(now)) for now, _ in pairs])
+    else:
+        convolved = state.new_empty(0, deal.nodes[-1][1], layer.width)
     given = deal.by_node(convolved.detach()).requires_grad_(learn and layer.learned)
     states = []
     for one in given.unbind():
@@ -79,7 +80,7 @@ def exchanged(
         held.backward(deal.by_node(torch.zeros_like(whole) if whole.grad is None else whole.grad))
         if layer.learned:
             gradient = deal.by_tick(torch.zeros_like(given) if given.grad is None else given.grad)
-            if rows:
+            if pairs:
                 convolved.backward(gradient)
     return 0.0 if losses is None else losses.item(), state.detach()
 
