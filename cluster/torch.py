@@ -52,7 +52,6 @@ def together(
                 rdzv_endpoint="localhost:0",
                 local_addr="localhost",
                 max_restarts=0,
-                virtual_local_rank=gpu,
             )
             return elastic_launch(config, _enter)(writer, "nccl" if gpu else "gloo", threads, work, given)[0]
     except SignalException as error:
@@ -107,13 +106,14 @@ class _Ears(threading.Thread):
 
 def _enter(writer: Connection, backend: str, threads: int, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
     """What runs in each process. A result of the first one only."""
-    import numba
     import torch  # pyright: ignore[reportMissingImports]
     import torch.distributed as dist  # pyright: ignore[reportMissingImports]
 
     rank = int(os.environ["RANK"])
-    torch.set_num_threads(threads)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+    if backend == "nccl":  # before anything of CUDA begins here
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+        os.environ["CUDA_VISIBLE_DEVICES"] = seen.split(",")[rank] if seen else str(rank)
+    use_threads(threads)
     try:
         dist.init_process_group(backend, device_id=torch.device("cuda", 0) if backend == "nccl" else None)
         found = work(lambda what: writer.send(("told", rank, what)), *given)
@@ -128,6 +128,15 @@ def _enter(writer: Connection, backend: str, threads: int, work: Callable[..., A
         time.sleep(WAIT_S)
         writer.send(("broken", rank, traceback.format_exc()[-LAST_WORDS:]))
     raise SystemExit(1)
+
+
+def use_threads(count: int) -> None:
+    """Of PyTorch and of kernels, in this process."""
+    import numba
+    import torch  # pyright: ignore[reportMissingImports]
+
+    torch.set_num_threads(count)
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

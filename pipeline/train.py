@@ -6,9 +6,11 @@ import csv
 import importlib.util
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..cluster.dask import Workers
 from ..storage.dt_csr import DTCSR
 from ..storage.errors import HeadwayError
 from ..storage.parts import save_parts
@@ -45,6 +47,7 @@ def train(
         raise HeadwayError("training needs PyTorch; pip install 'headway[train]'")
     import torch  # pyright: ignore[reportMissingImports]
 
+    from ..cluster.torch import use_threads
     from .learning import checkpoint
     from .learning.job import CHECKPOINT, Hear, Job, given, run
 
@@ -60,6 +63,8 @@ def train(
     where, count = _devices(device, settings)
     _, task = given(graph, options, torch.device("cpu"))  # what is wrong with files is told before anything is written
     output.mkdir(parents=True, exist_ok=True)
+    if settings.threads != "auto":
+        use_threads(settings.threads)
     job, hear = Job(output, options, epochs, resume), Hear(started, advance, told)
     curve = run(job, graph, where, hear) if count == 1 else _spread(job, graph, where, count, settings, hear)
     _write_curve(output, curve, task.name)
@@ -74,7 +79,7 @@ def _spread(job: Job, graph: DTCSR, device: str, count: int, settings: Settings,
 
     options, parts = job.options, job.output / PARTS
     plan = Plan.of(graph, options.window, options.truncated, count)
-    with settings.open_workers() as workers:
+    with _cutters(settings) as workers:
         made = cut(graph, [plan.of_worker(number) for number in range(count)], options.window, 1, workers)
     save_parts(parts, made, overwrite=True)
     del made
@@ -85,6 +90,13 @@ def _spread(job: Job, graph: DTCSR, device: str, count: int, settings: Settings,
         return together(count, device == "cuda", threads, work, given, lambda what: heard[what[0]](what[1]))
     finally:
         shutil.rmtree(parts)
+
+
+def _cutters(settings: Settings) -> AbstractContextManager[Workers]:
+    """Dask's workers, but not those of GPUs, which would be started for this alone and take longer than it does."""
+    if settings.workers.kind == "cuda":
+        return nullcontext(Workers(settings.thread_count()))
+    return settings.open_workers()
 
 
 def _devices(asked: str, settings: Settings) -> tuple[str, int]:
