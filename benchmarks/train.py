@@ -1,14 +1,18 @@
-"""An epoch of TGCN beside PyTorch Geometric Temporal's: time, peak memory, and whether the losses agree.
+"""An epoch of TGCN beside PyTorch Geometric Temporal's: time, peak memory, and whether all numbers agree.
 
 python benchmarks/train.py --graphs FOLDER    # writes results/train.json
 
 Snapshots hold half of a graph's events, of each pair the last, and move on by a fiftieth of them. Each side runs in a
-process of its own, from the same weights. PyTorch Geometric (Temporal) is looked for where Python looks.
+process of its own, from the same weights, on all cores and on one, and keeps its snapshots from epoch to epoch. Before
+that both compute one segment in float64 and float32, whose states, loss and gradients are compared. PyTorch Geometric
+(Temporal) is looked for where Python looks; without it nothing is measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
+import importlib.util
 import json
 import sys
 import tempfile
@@ -31,7 +35,7 @@ GRAPHS = {
     "CollegeMsg": "CollegeMsg.txt",
     "mathoverflow": "sx-mathoverflow.txt.gz",
 }
-HIDDEN, FEATURES, TRUNCATED, EPOCHS = 32, 8, 10, 6
+HIDDEN, FEATURES, TRUNCATED, EPOCHS = 32, 8, 10, 8
 TICKS, LENGTH, STEP = 100, 50, 2
 
 
@@ -58,18 +62,16 @@ class Model(torch.nn.Module):
         self.out = torch.nn.Linear(HIDDEN, 1)
 
 
-def headway(graph: DTCSR, weights: Path) -> tuple[Model, Any, Any]:
+def headway(graph: DTCSR, weights: Path) -> tuple[Model, list[Any], Any]:
     """A model, its snapshots, and a step."""
     model = Model(TGCN(FEATURES, HIDDEN))
     model.load_state_dict(torch.load(weights))
-    return model, lambda: windows(graph), lambda snapshot, x, state: model.layer(snapshot, x, state)
+    return model, list(windows(graph)), lambda snapshot, x, state: model.layer(snapshot, x, state)
 
 
-def geometric(graph: DTCSR, weights: Path) -> tuple[Model, Any, Any]:
+def geometric(graph: DTCSR, weights: Path) -> tuple[Model, list[Any], Any]:
     """The same of PyTorch Geometric Temporal: an edge index for each snapshot."""
-    try:
-        import torch_sparse  # noqa: F401
-    except ImportError:  # its recurrent layers do without
+    if "torch_sparse" not in sys.modules and importlib.util.find_spec("torch_sparse") is None:  # TGCN does without
         sys.modules["torch_sparse"] = types.ModuleType("torch_sparse")
         sys.modules["torch_sparse"].SparseTensor = None  # type: ignore[attr-defined]
     from torch_geometric_temporal.nn.recurrent.temporalgcn import TGCN as Theirs
@@ -80,31 +82,47 @@ def geometric(graph: DTCSR, weights: Path) -> tuple[Model, Any, Any]:
         indices.append(torch.from_numpy(np.stack([source, destination]).astype(np.int64)))
     model = Model(Theirs(FEATURES, HIDDEN))
     model.load_state_dict(torch.load(weights))
-    return model, lambda: indices, lambda index, x, state: model.layer(x, index, None, state)
+    return model, indices, lambda index, x, state: model.layer(x, index, None, state)
 
 
-def one(side: str, path: Path, weights: Path) -> dict[str, Any]:
-    """Epochs of one side, in this process."""
-    graph = graph_of(path)
+SIDES = {"headway": headway, "geometric": geometric}
+
+
+def data(graph: DTCSR, dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
+    """Features and what is to be learned."""
     torch.manual_seed(1)
-    x, target = torch.randn(graph.nodes, FEATURES), torch.randn(graph.nodes, 1)
+    return torch.randn(graph.nodes, FEATURES).to(dtype), torch.randn(graph.nodes, 1).to(dtype)
+
+
+def loss_of(model: Model, state: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.mse_loss(model.out(torch.relu(state)), target)
+
+
+def epochs(side: str, path: Path, weights: Path, threads: int) -> dict[str, Any]:
+    """Those of one side, in this process."""
+    torch.set_num_threads(threads)
+    graph = graph_of(path)
+    x, target = data(graph)
     before = peak_rss_mib()
-    model, snapshots, step = {"headway": headway, "geometric": geometric}[side](graph, weights)
+    model, snapshots, step = SIDES[side](graph, weights)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
     seconds, losses = [], []
     for _ in range(EPOCHS):
-        start, state, loss, whole = time.perf_counter(), None, 0.0, 0.0
-        for number, snapshot in enumerate(snapshots(), 1):
-            state = step(snapshot, x, state)
-            loss = loss + torch.nn.functional.mse_loss(model.out(torch.relu(state)), target)
-            if number % TRUNCATED == 0:
-                whole, loss, state = whole + _descend(optimizer, loss), 0.0, state.detach()
-        if not isinstance(loss, float):
-            whole += _descend(optimizer, loss)
+        start, state, whole = time.perf_counter(), None, 0.0
+        for first in range(0, len(snapshots), TRUNCATED):
+            found = []
+            for snapshot in snapshots[first : first + TRUNCATED]:
+                state = step(snapshot, x, state)
+                found.append(loss_of(model, state, target))
+            loss = torch.stack(found).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            whole, state = whole + float(loss.detach()), state.detach()
         seconds.append(time.perf_counter() - start)
-        losses.append(whole / number)
+        losses.append(whole / len(snapshots))
     return {
-        "snapshots": number,
+        "snapshots": len(snapshots),
         "nodes": graph.nodes,
         "events": graph.events,
         "epoch_s": min(seconds[1:]),
@@ -116,46 +134,87 @@ def one(side: str, path: Path, weights: Path) -> dict[str, Any]:
     }
 
 
-def _descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> float:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return float(loss.detach())
+def compared(path: Path, weights: Path) -> dict[str, dict[str, float]]:
+    """Largest differences of the sides over a segment, relative to the largest number of each array."""
+    graph, results = graph_of(path), dict[str, Any]()
+    for dtype in (torch.float64, torch.float32):
+        found = []
+        for make in SIDES.values():
+            model, snapshots, step = make(graph, weights)
+            model.to(dtype)
+            (x, target), state, losses, states = data(graph, dtype), None, [], []
+            for snapshot in snapshots[:TRUNCATED]:
+                state = step(snapshot, x, state)
+                states.append(state)
+                losses.append(loss_of(model, state, target))
+            loss = torch.stack(losses).sum()
+            loss.backward()
+            gradients = {name: one.grad for name, one in model.named_parameters()}
+            found.append((torch.stack(states).detach(), loss.detach(), gradients))
+        (states, loss, ours), (their_states, their_loss, theirs) = found
+        results[str(dtype).removeprefix("torch.")] = {
+            "states": apart(states, their_states),
+            "loss": apart(loss, their_loss),
+            "gradients": max(apart(ours[name], theirs[name]) for name in theirs),
+            "parameters": len(theirs),
+        }
+    return results
+
+
+def apart(one: torch.Tensor, other: torch.Tensor) -> float:
+    return float((one - other).abs().max() / other.abs().max())
+
+
+def run(*words: object) -> Any:
+    """What this script prints in a process of its own."""
+    done = command([sys.executable, __file__, *map(str, words)])
+    return json.loads(done.output.strip().splitlines()[-1])
+
+
+def measured(path: Path, weights: Path) -> dict[str, Any]:
+    """All of one graph."""
+    found: dict[str, Any] = {"compared": run("--graphs", path, "--compare", weights)}
+    for threads in dict.fromkeys((torch.get_num_threads(), 1)):
+        both = {side: run("--graphs", path, "--one", side, weights, threads) for side in reversed(SIDES)}
+        ours, theirs = both["headway"], both["geometric"]
+        both["times_faster"] = round(theirs["epoch_s"] / ours["epoch_s"], 2)
+        both["times_faster_median"] = round(theirs["median_epoch_s"] / ours["median_epoch_s"], 2)
+        losses = zip(ours["losses"], theirs["losses"], strict=True)
+        both["largest_relative_difference_of_losses"] = max(abs(a - b) / b for a, b in losses)
+        found[f"{threads} thread{'s' * (threads > 1)}"] = both
+    return found
 
 
 def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--graphs", type=Path, required=True)
-    parser.add_argument("--one", nargs=2, metavar=("SIDE", "WEIGHTS"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=3, metavar=("SIDE", "WEIGHTS", "THREADS"), help=argparse.SUPPRESS)
+    parser.add_argument("--compare", type=Path, metavar="WEIGHTS", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if importlib.util.find_spec("torch_geometric_temporal") is None:
+        sys.exit("skipped: torch_geometric_temporal is not installed, so there is nothing to compare with")
     if given.one:
-        print(json.dumps(one(given.one[0], given.graphs, Path(given.one[1]))))
+        print(json.dumps(epochs(given.one[0], given.graphs, Path(given.one[1]), int(given.one[2]))))
+        return
+    if given.compare:
+        print(json.dumps(compared(given.graphs, given.compare)))
         return
     results: dict[str, Any] = {}
     for name, file in GRAPHS.items():
-        path = given.graphs / file
-        if not path.exists():
+        if not (given.graphs / file).exists():
             print(f"{name}: not there")
             continue
         with tempfile.TemporaryDirectory() as folder:
             torch.manual_seed(7)
             weights = Path(folder) / "weights.pt"
             torch.save(Model(TGCN(FEATURES, HIDDEN)).state_dict(), weights)
-            found = {}
-            for side in ("geometric", "headway"):
-                done = command([sys.executable, __file__, "--graphs", str(path), "--one", side, str(weights)])
-                found[side] = json.loads(done.output.strip().splitlines()[-1])
-        ours, theirs = found["headway"], found["geometric"]
-        found["times_faster"] = round(theirs["epoch_s"] / ours["epoch_s"], 2)
-        losses = zip(ours["losses"], theirs["losses"], strict=True)
-        found["largest_relative_difference_of_losses"] = max(abs(a - b) / b for a, b in losses)
-        results[name] = found
-        print(name, json.dumps(found), flush=True)
+            results[name] = measured(given.graphs / file, weights)
+        print(name, json.dumps(results[name]), flush=True)
     config = {
         "hidden": HIDDEN, "features": FEATURES, "truncated": TRUNCATED, "epochs": EPOCHS, "ticks": TICKS,
-        "ticks_in_a_snapshot": LENGTH, "ticks_between_snapshots": STEP, "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
+        "ticks_in_a_snapshot": LENGTH, "ticks_between_snapshots": STEP, "torch": torch.__version__,
+        **{name: importlib.metadata.version(name) for name in ("torch_geometric", "torch_geometric_temporal")},
     }  # fmt: skip
     if results:
         print(f"wrote {record('train', results, config=config).name}")

@@ -72,7 +72,7 @@ class Snapshot:
     @cached_property
     def lone(self) -> torch.Tensor:
         """Which nodes have no edge to themselves, bool[N]."""
-        return self._tensor(self_loops(self.outgoing)) == 0
+        return self._tensor(self_loops(self.incoming)) == 0
 
     def _tensor(self, array: Any) -> torch.Tensor:
         found = torch.from_numpy(array) if isinstance(array, np.ndarray) else torch.as_tensor(array)
