@@ -54,12 +54,17 @@ def graphs() -> dict[str, DTCSR]:
     }
 
 
+def device() -> torch.device:
+    """Where this worker computes."""
+    return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
+
+
 def features(columns: int, dtype: torch.dtype) -> Any:
     """Exogenous ones: of each tick their own."""
 
     def of(snapshot: Snapshot) -> torch.Tensor:
         rng = np.random.default_rng(snapshot.window.last)
-        return torch.from_numpy(rng.normal(size=(snapshot.nodes, columns))).to(dtype)
+        return torch.from_numpy(rng.normal(size=(snapshot.nodes, columns))).to(device(), dtype)
 
     return of
 
@@ -81,7 +86,7 @@ def model_of(case: Case) -> tasks.Model:
     torch.manual_seed(5)
     model = tasks.Model(case.inputs, HIDDEN)
     model.layer = {"TGCN": TGCN, "GConvGRU": GConvGRU}[case.layer](case.inputs, HIDDEN)
-    return model.to(getattr(torch, case.dtype))
+    return model.to(device(), getattr(torch, case.dtype))
 
 
 class Mean(tasks.Nodes):
@@ -105,7 +110,7 @@ def alone(case: Case, graph: DTCSR) -> tuple[list[torch.Tensor], list[float]]:
     for epoch in (1, 2):
         state, sums = None, [0.0, 0.0]
         for first, last in plan.segments:
-            whole = Snapshots(graph, length=case.length, distinct=case.distinct)
+            whole = Snapshots(graph, device(), case.length, distinct=case.distinct)
             losses: list[torch.Tensor] = []
             for now in whole:
                 if first <= (tick := now.window.last) < last:
@@ -129,7 +134,7 @@ def over(case: Case, graph: DTCSR, team: Team) -> tuple[list[torch.Tensor], list
     mine = part(graph, plan.of_worker(team.rank), case.length, 1)
     model, task = model_of(case), task_of(case, graph)
     optimizer, given = Recorded(model.parameters()), features(case.inputs, getattr(torch, case.dtype))
-    snapshots = Snapshots(mine.graph, length=case.length, distinct=case.distinct)
+    snapshots = Snapshots(mine.graph, device(), case.length, distinct=case.distinct)
     loop = epochs(model, optimizer, snapshots, given, task.loss, plan, team)
     means = [*next(loop), *next(loop)]
     return optimizer.found, means
@@ -160,11 +165,11 @@ def sequences() -> list[tuple[float, float]]:
     case, team = Case("even", 4, "GConvGRU", truncated=8), Team.of()
     graph = graphs()["even"]
     given, task = features(INPUTS, torch.float64), Mean(graph, None, 0)
-    states = [torch.full((graph.nodes, HIDDEN), float(n), dtype=torch.float64) for n in range(3)]
+    states = [torch.full((graph.nodes, HIDDEN), float(n), dtype=torch.float64, device=device()) for n in range(3)]
 
     def passed(team: Team, plan: Plan) -> tuple[torch.Tensor, list[torch.Tensor]]:
         model = model_of(case)
-        snapshots = Snapshots(graph)
+        snapshots = Snapshots(graph, device())
         first, last = plan.ticks[0][team.rank]
         pairs = [(snapshots.of(graph.snapshot(t)), snapshots.of(graph.snapshot(t + 1))) for t in range(first, last)]
         step = run_through(model.layer, pairs, given, lambda state, after: task.loss(model, state, after, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dynamic_graphs import changing, graph_of, graphs, summed
+from headway.cluster.devices import cuda_device
 from headway.pipeline.dynamic_graph import DTCSR
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +48,25 @@ def test_features_that_all_snapshots_share() -> None:
     assert found.dtype == np.float32
     _, none = sums.backward([np.ones((last - first, 3, 2)) for first, last in sums.runs])
     assert none is None
+
+
+@pytest.mark.skipif(bool(cuda_device().trouble), reason="no GPU here")
+def test_on_gpus() -> None:
+    """On each of them arrays of its own, with the numbers of the CPU."""
+    rng = np.random.default_rng(0)
+    graph = graph_of([tuple(row) for row in rng.integers(0, 40, (4000, 3)).tolist()], 40)
+    x, w = rng.integers(-9, 9, (40, 8)).astype(np.float32), rng.integers(1, 5, graph.events).astype(np.float32)
+    found = []
+    for device, count in (("cuda", None), ("cpu", cuda_device().count)):
+        sums = hw.SnapshotAggregation(graph, 3, True, device, count)
+        out = sums.forward(x, w)
+        back, of_weights = sums.backward(out, x, w)
+        if device == "cuda":
+            assert [int(one.device.id) for one in out] == list(range(cuda_device().count))
+            out, back = [one.get() for one in out], [one.get() for one in back]
+        found.append((np.concatenate(out), np.concatenate(back), of_weights))
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
 
 
 def test_wrong_input() -> None:

@@ -25,6 +25,7 @@ torch = pytest.importorskip("torch")
 from team_cases import Case, differences  # noqa: E402
 
 WORKERS = 4
+GPUS = 0 if devices.cuda_device().trouble else devices.cuda_device().count
 CASES = [
     *(Case("even", n, layer, 2, 4) for n, layer in product((1, 2, 3, 4), ("TGCN", "GConvGRU"))),
     *(Case("even", n, layer, dtype="float32") for n, layer in product((2, 4), ("TGCN", "GConvGRU"))),
@@ -38,14 +39,36 @@ CASES = [
 ]
 
 
-def test_one_step_is_the_step_of_one_device() -> None:
+def check(count: int, gpu: bool) -> None:
     """All cases in one job: its processes take seconds to start."""
-    found = together(WORKERS, False, 1, differences, (CASES,), lambda what: None)
-    assert len(found) == len(CASES) + 1
-    for case, (gradient, loss) in zip([*CASES, Case("even", 4)], found, strict=True):
+    cases = [case for case in CASES if case.workers <= count]
+    found = together(count, gpu, 1, differences, (cases,), lambda what: None)
+    assert len(found) == len(cases) + 1
+    for case, (gradient, loss) in zip([*cases, Case("even", count)], found, strict=True):
         bound = 1e-10 if case.dtype == "float64" else 1e-5
         assert gradient < bound, (case, gradient)
         assert loss < bound, (case, loss)
+
+
+def test_one_step_is_the_step_of_one_device() -> None:
+    check(WORKERS, gpu=False)
+
+
+@pytest.mark.skipif(GPUS < 2, reason="two GPUs are not here")
+def test_one_step_on_gpus() -> None:
+    check(min(WORKERS, GPUS), gpu=True)
+
+
+@pytest.mark.skipif(GPUS < 2, reason="two GPUs are not here")
+def test_gpus_and_then_the_cpu(tmp_path: Path) -> None:
+    """A run on all GPUs goes on without."""
+    out, options = tmp_path / "model", Options(hidden=4, truncated=100)
+    curve = train(periodic(), out, options, 2, "cuda", settings=load_settings("gpu-node"))
+    more = train(periodic(), out, options, 3, "cpu", resume=True)
+    whole = train(periodic(), tmp_path / "whole", options, 3, "cpu")
+    assert more[:2] == curve
+    for one, other in zip(more, whole, strict=True):
+        assert one.learned == pytest.approx(other.learned, rel=1e-4)
 
 
 def periodic(ticks: int = 40) -> DTCSR:
