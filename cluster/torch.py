@@ -37,6 +37,7 @@ def together(
     """
     from torch.distributed.elastic.multiprocessing import SignalException  # pyright: ignore[reportMissingImports]
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # pyright: ignore[reportMissingImports]
+    from torch.distributed.elastic.rendezvous import RendezvousError  # pyright: ignore[reportMissingImports]
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # pyright: ignore[reportMissingImports]
 
     reader, writer = get_context("spawn").Pipe(duplex=False)
@@ -58,6 +59,8 @@ def together(
         if error.sigval == signal.SIGINT:
             raise KeyboardInterrupt from None
         raise SystemExit(128 + error.sigval) from None
+    except RendezvousError as error:
+        raise HeadwayError(f"workers do not find each other ({error}); see that this machine knows localhost") from None
     except ChildFailedError as error:
         writer.close()
         ears.join()

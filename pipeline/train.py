@@ -36,12 +36,14 @@ def train(
     started: Callable[[int], None] = lambda total: None,
     advance: Callable[[int], None] = lambda ticks: None,
     told: Callable[[Epoch], None] = lambda epoch: None,
+    dealt: Callable[[int, float], None] = lambda workers, share: None,
 ) -> list[Epoch]:
     """Train up to `epochs` epochs; `output` then holds `checkpoint.pt`, `curve.csv` and `curve.png`.
 
     `resume` goes on after the last epoch in `output`, whose options must be the same; how many workers there were and
     are (`settings.train`) does not matter. `started` hears how many ticks are ahead, `advance` how many more are done,
-    `told` of each epoch, in another thread where there are several workers. Raises `HeadwayError` in one line.
+    `told` of each epoch, in another thread where there are several workers. `dealt` hears how many of them there are,
+    and the largest share of the events that one of them holds. Raises `HeadwayError` in one line.
     """
     if importlib.util.find_spec("torch") is None:
         raise HeadwayError("training needs PyTorch; pip install 'headway[train]'")
@@ -57,21 +59,34 @@ def train(
         raise HeadwayError(f"--epochs {epochs}: it must be at least 1")
     if resume:
         checkpoint.opened(output / CHECKPOINT, options)
-    elif output.exists() and not overwrite:
+    elif output.exists() and not overwrite and (not output.is_dir() or any(output.iterdir())):
         raise HeadwayError(f"{output} exists; pass --resume to go on with it, or --overwrite to begin anew")
     settings = settings or Settings()
     where, count = _devices(device, settings)
     _, task = given(graph, options, torch.device("cpu"))  # what is wrong with files is told before anything is written
     output.mkdir(parents=True, exist_ok=True)
+    if not resume:
+        (output / CHECKPOINT).unlink(missing_ok=True)  # it must not be gone on with when this run is stopped early
     if settings.threads != "auto":
         use_threads(settings.threads)
     job, hear = Job(output, options, epochs, resume), Hear(started, advance, told)
-    curve = run(job, graph, where, hear) if count == 1 else _spread(job, graph, where, count, settings, hear)
+    if count == 1:
+        curve = run(job, graph, where, hear)
+    else:
+        curve = _spread(job, graph, where, count, settings, hear, dealt)
     _write_curve(output, curve, task.name)
     return curve
 
 
-def _spread(job: Job, graph: DTCSR, device: str, count: int, settings: Settings, hear: Hear) -> list[Epoch]:
+def _spread(
+    job: Job,
+    graph: DTCSR,
+    device: str,
+    count: int,
+    settings: Settings,
+    hear: Hear,
+    dealt: Callable[[int, float], None],
+) -> list[Epoch]:
     """By workers, each with its part of the graph; parts are removed afterwards."""
     from ..cluster.torch import together
     from .learning.job import work
@@ -82,6 +97,7 @@ def _spread(job: Job, graph: DTCSR, device: str, count: int, settings: Settings,
     with _cutters(settings) as workers:
         made = cut(graph, [plan.of_worker(number) for number in range(count)], options.window, 1, workers)
     save_parts(parts, made, overwrite=True)
+    dealt(count, max(one.graph.events for one in made) / max(graph.events, 1))
     del made
     threads = max(1, settings.thread_count() // count)
     try:

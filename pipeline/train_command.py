@@ -84,9 +84,14 @@ def train(
             started=counter.start,
             advance=counter.advance,
             told=(lambda epoch: None) if quiet else _say,
+            dealt=(lambda workers, share: None) if quiet else _say_dealt,
         )
 
 
 def _say(done: Epoch) -> None:
     """A line an epoch."""
     print(f"epoch {done.epoch}: loss {done.learned:.5g}, held out {done.held_out:.5g}", flush=True)
+
+
+def _say_dealt(workers: int, share: float) -> None:
+    print(f"{workers} workers, each with {share:.0%} of the events at most", flush=True)

@@ -83,6 +83,7 @@ def test_a_lost_worker_and_a_run_that_goes_on(tmp_path: Path) -> None:
     """Killed within the second epoch: one line; resumed by another number of workers, the numbers of one alone."""
     options, out = Options(task="links", hidden=4, truncated=7), tmp_path / "model"
     heard: list[Epoch] = []
+    shares: list[tuple[int, float]] = []
 
     def kill(epoch: Epoch) -> None:
         heard.append(epoch)
@@ -90,7 +91,9 @@ def test_a_lost_worker_and_a_run_that_goes_on(tmp_path: Path) -> None:
 
     begun = time.monotonic()
     with pytest.raises(HeadwayError, match=r"worker \d of 2 was killed \(SIGKILL\).*--resume, with any number of work"):
-        train(periodic(), out, options, 1000, settings=spread(2), told=kill)
+        train(periodic(), out, options, 1000, settings=spread(2), told=kill, dealt=lambda *one: shares.append(one))
+    assert [workers for workers, _ in shares] == [2]
+    assert 0.5 < shares[0][1] < 0.8  # half of each step's ticks, and the one after
     assert time.monotonic() - begun < 60
     assert heard[0].epoch == 1
     assert {path.name for path in out.iterdir()} - {"checkpoint.new"} == {"checkpoint.pt"}
@@ -115,7 +118,8 @@ def test_what_is_wrong_with_several_workers(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.full((6, 2), np.nan))
     with pytest.raises(HeadwayError, match="epoch 1: the loss is nan"):
         train(periodic(), out, Options(features=str(tmp_path / "x.npy")), 1, settings=spread(2))
-    assert not list(out.iterdir())
+    assert not list(out.iterdir())  # so that it may be begun again
+    train(periodic(6), out, Options(hidden=2), 1)
 
 
 def test_gpus_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
