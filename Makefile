@@ -1,5 +1,7 @@
 # Targets a newcomer guesses. Each makes the environment first when it is missing or out of date.
 PYTHON ?= python3
+# EXTRAS=test,lint,train has PyTorch too, which from PyPI brings gigabytes of CUDA on Linux.
+EXTRAS ?= test,lint
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
@@ -7,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,lint]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@
 
 # make demo, or on a feed of your own: make demo FEED=nyc.zip DATE=2026-09-30

@@ -98,6 +98,24 @@ def test_snapshot_without_edges() -> None:
     assert np.array_equal(degrees(incoming(window)), [0, 0])
 
 
+@pytest.mark.parametrize("distinct", [False, True])
+def test_graph_without_events(distinct: bool) -> None:
+    """E = 0: zeros of the right shapes."""
+    graph = DTCSR.from_snapshots([np.empty((2, 0), np.int64)] * 2, nodes=3)
+    assert graph.events == 0
+    window = graph.window(0, 1, distinct=distinct)
+    features, none = np.ones((3, 2)), np.empty(0)
+    for edges in (incoming(window), outgoing(window)):
+        for weights in (None, none):
+            assert np.array_equal(aggregate(edges, features, weights), np.zeros((3, 2)))
+        assert np.array_equal(degrees(edges), [0, 0, 0])
+        assert np.array_equal(self_loops(edges), [0, 0, 0])
+    assert sampled(outgoing(window), features, features).shape == (0,)
+    if not distinct:
+        assert [len(one) for one in labels(window)] == [0, 0]
+        assert np.array_equal(aggregate(reversed_edges(window), features), np.zeros((3, 2)))
+
+
 def test_an_edge_of_a_later_tick_is_not_seen() -> None:
     graph = graph_of([(0, 1, 1), (2, 1, 2)], 3)
     features = np.array([[1.0], [10.0], [100.0]])

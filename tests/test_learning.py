@@ -135,6 +135,16 @@ def test_snapshot_without_edges() -> None:
     assert torch.equal(gcn(found, x), x)
 
 
+def test_graph_without_events() -> None:
+    """E = 0: a TGCN has states and gradients, of weights [0] too."""
+    found = snapshot(DTCSR.from_snapshots([np.empty((2, 0), np.int64)], nodes=3).snapshot(0, distinct=True))
+    x, w, layer = numbers(3, 2).requires_grad_(), torch.ones(0, dtype=DOUBLE, requires_grad=True), TGCN(2, 4).double()
+    assert torch.equal(gcn(found, x, w), x)
+    layer(found, x, None, w).sum().backward()
+    assert x.grad.isfinite().all()
+    assert layer.conv_z.lin.weight.grad.any()
+
+
 def test_one_node() -> None:
     found = snapshot(graph_of([(0, 0, 0)], 1).snapshot(0))
     assert gcn(found, torch.full((1, 2), 3.0)).tolist() == [[3, 3]]

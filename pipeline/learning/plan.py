@@ -12,10 +12,10 @@ from ..snapshots import Run, runs, window_edges
 TEST = 0.2  # of the ticks, the last ones
 
 
-def learned_ticks(ticks: int) -> int:
-    """How many snapshots of a graph are learned from; each but the last tick's has one after it."""
+def first_held_out(ticks: int) -> int:
+    """The first tick that is only predicted, of a graph of at least 3; the ticks before are learned from."""
     count = ticks - 1
-    return max(1, min(count - 1, round(count * (1 - TEST))))
+    return 1 + max(1, min(count - 1, round(count * (1 - TEST))))
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Plan:
     @classmethod
     def of(cls, graph: DTCSR, length: int, truncated: int, workers: int) -> Plan:
         """For windows of `length` ticks and segments of `truncated`."""
-        learned, sizes = learned_ticks(graph.ticks), window_edges(graph, length)
+        learned, sizes = first_held_out(graph.ticks) - 1, window_edges(graph, length)
         segments = [
             (first, min(first + truncated, end))
             for begin, end in ((0, learned), (learned, graph.ticks - 1))

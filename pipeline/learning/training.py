@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch  # pyright: ignore[reportMissingImports]
 from torch import Tensor  # pyright: ignore[reportMissingImports]
 
-from .plan import learned_ticks
+from .plan import first_held_out
 from .snapshots import Snapshot, Snapshots
 from .tasks import Features, Model
 
@@ -29,7 +29,7 @@ def epochs(
     ticks. `advance` hears of each tick.
     """
     count = snapshots.graph.ticks - 1
-    learned = learned_ticks(snapshots.graph.ticks)
+    learned = first_held_out(snapshots.graph.ticks) - 1
     epoch = first
     while True:
         state: Tensor | None = None

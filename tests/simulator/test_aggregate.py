@@ -10,6 +10,7 @@ from headway.kernels import neighbours
 from headway.kernels.aggregate import aggregate, degrees, sampled, self_loops
 from headway.kernels.device_reverse import device_labels
 from headway.kernels.neighbours import Arrays
+from headway.pipeline.dynamic_graph import DTCSR
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
@@ -37,6 +38,22 @@ def test_counts(distinct: bool) -> None:
     for given, expected in ((degrees(towards), found.in_degrees()), (degrees(away), found.out_degrees())):
         assert np.array_equal(given, expected)
     assert np.array_equal(self_loops(away), loops)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_graph_without_events(distinct: bool) -> None:
+    """E = 0: zeros of the right shapes."""
+    found = DTCSR.from_snapshots([np.empty((2, 0), np.int64)] * 2, nodes=3).window(0, 1, distinct=distinct)
+    towards, away = sides(found, Arrays.of(found.graph).to_device())
+    features = numbers(3, 8)
+    for edges in (towards, away):
+        for weights in (None, numbers(0)):
+            assert np.array_equal(aggregate(edges, features, weights), np.zeros((3, 8)))
+        assert np.array_equal(degrees(edges), [0, 0, 0])
+        assert np.array_equal(self_loops(edges), [0, 0, 0])
+    assert sampled(away, features, features).shape == (0,)
+    if not distinct:
+        assert [one.size for one in device_labels(found)] == [0, 0]
 
 
 @pytest.mark.parametrize("two_dimensional", [False, True])
