@@ -1,22 +1,25 @@
 """Bytes of a DT-CSR beside those of other stores of the same snapshots, by allocating all of them.
 
-    python benchmarks/dt_csr_memory.py --graphs FOLDER    # writes results/dt_csr_memory.json
+    python benchmarks/dt_csr_memory.py --graphs FOLDER       # writes results/dt_csr_memory.json
+    python benchmarks/dt_csr_memory.py --events 50000000     # writes results/dt_csr_build.json
 
 Two workloads, events in order of time. Growing: the first part of the events at tick 0, then a step a tick; snapshot t
 has what came up to t. Sliding: a step a tick; a snapshot has the events of a window as long as that first part. Of a
 pair in a snapshot the last event counts. Then 10 M random events, unsorted, are built, in seconds.
+With --events only so many are built, once, and the memory that this takes at most is measured too.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import record, timed
+from harness import peak_rss_mib, record, timed
 
 import headway as hw
 
@@ -142,27 +145,53 @@ def measure(source: np.ndarray, target: np.ndarray, first: int, step: int, slide
     return {"first": first, "step": step, "counts": counts, "bytes": sizes}
 
 
+def random_events(events: int) -> tuple[np.ndarray, ...]:
+    """Sources, destinations and times in no order."""
+    rng = np.random.default_rng(0)
+    return *(rng.integers(0, RANDOM_NODES, events) for _ in range(2)), rng.integers(0, 2**31, events)
+
+
+def facts_of(graph: hw.DTCSR) -> dict[str, int]:
+    """What a build made."""
+    size = sum(array.nbytes for array in graph.arrays().values())
+    return {"events": graph.events, "nodes": graph.nodes, "ticks": graph.ticks, "bytes": size}
+
+
 def build_time(repeats: int) -> dict[str, Any]:
     """Seconds to build the twin and set index of random events in no order."""
-    rng = np.random.default_rng(0)
-    source, target = (rng.integers(0, RANDOM_NODES, RANDOM_EVENTS) for _ in range(2))
-    time = rng.integers(0, 2**31, RANDOM_EVENTS)
+    events = random_events(RANDOM_EVENTS)
 
     def build() -> hw.DTCSR:
-        return hw.DTCSR.from_events((source, target, time), ticks=RANDOM_TICKS)
+        return hw.DTCSR.from_events(events, ticks=RANDOM_TICKS)
 
     graph = build()
-    found = {name: round(value, 3) for name, value in timed(build, repeats).items()}
-    size = sum(array.nbytes for array in graph.arrays().values())
-    return {"events": RANDOM_EVENTS, "nodes": RANDOM_NODES, "ticks": RANDOM_TICKS, "bytes": size, **found}
+    return facts_of(graph) | {name: round(value, 3) for name, value in timed(build, repeats).items()}
+
+
+def build_once(count: int) -> dict[str, Any]:
+    """Seconds and peak memory of one build; of the arrays that it is given, and above them."""
+    events = random_events(count)
+    hw.DTCSR.from_events([one[:1000] for one in events], ticks=RANDOM_TICKS)  # compile
+    before, start = peak_rss_mib(), time.perf_counter()
+    graph = hw.DTCSR.from_events(events, ticks=RANDOM_TICKS)
+    took, peak = time.perf_counter() - start, peak_rss_mib()
+    memory = {"with_given_mib": round(before), "above_mib": round(peak - before)}
+    return facts_of(graph) | {"s": round(took, 2)} | memory
 
 
 def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--graphs", type=Path, required=True)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--graphs", type=Path)
+    what.add_argument("--events", type=int)
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
+    if given.events:
+        found = build_once(given.events)
+        print(found)
+        print(f"wrote {record('dt_csr_build', found, config={'ticks': RANDOM_TICKS}).name}")
+        return
     results: dict[str, Any] = {}
     store(*np.zeros((3, 2), np.int64))  # compiled kernels are no part of a graph
     for name, sizes in GRAPHS.items():
