@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from headway.pipeline.learning.training import first_held_out
+from headway.pipeline.learning.plan import first_held_out
 from headway.pipeline.train import Options, train
 
 import headway as hw

@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from headway.pipeline.learning.training import first_held_out
+from headway.pipeline.learning.plan import first_held_out
 from headway.pipeline.train import Options, train
 
 import headway as hw

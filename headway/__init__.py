@@ -11,9 +11,10 @@ graph = hw.DTCSR.from_events("events.parquet", width=3600)          # or hw.load
 graph.window(0, 23).to_scipy()                                      # the edges of a day
 """
 
+from .pipeline.aggregation import SnapshotAggregation
 from .pipeline.api import Engine, build, load
 from .pipeline.dynamic_graph import DTCSR
 from .storage.errors import HeadwayError
 from .storage.store import Store
 
-__all__ = ["DTCSR", "Engine", "HeadwayError", "Store", "build", "load"]
+__all__ = ["DTCSR", "Engine", "HeadwayError", "SnapshotAggregation", "Store", "build", "load"]

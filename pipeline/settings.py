@@ -98,6 +98,12 @@ class QuerySettings(Section):
         return self
 
 
+class TrainSettings(Section):
+    """What trains a model."""
+
+    workers: Annotated[int, Field(ge=1)] | Literal["auto"] = 1
+
+
 class Settings(Section):
     """Everything that a profile can say."""
 
@@ -107,6 +113,7 @@ class Settings(Section):
     gpu: GpuSettings = GpuSettings()
     workers: WorkerSettings = WorkerSettings()
     query: QuerySettings = QuerySettings()
+    train: TrainSettings = TrainSettings()
 
     def thread_count(self) -> int:
         """Threads to use: as told, or one for each core that this process may run on."""

@@ -4,45 +4,24 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ..cluster.dask import Workers
 from ..storage.dt_csr import DTCSR
 from ..storage.errors import HeadwayError
+from ..storage.parts import save_parts
+from .learning.options import Epoch, Options
+from .settings import Settings
+from .snapshots import cut
 
-CHECKPOINT = "checkpoint.pt"
+if TYPE_CHECKING:
+    from .learning.job import Hear, Job
 
-
-@dataclass(frozen=True)
-class Options:
-    """What is learned, and how. Files are .npy, as of `learning.tasks`."""
-
-    task: str = "nodes"
-    features: str | None = None
-    targets: str | None = None
-    window: int = 1
-    distinct: bool = False
-    hidden: int = 32
-    truncated: int = 10
-    lr: float = 0.01
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("window", 1), ("hidden", 1), ("truncated", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise HeadwayError(f"--{name} {getattr(self, name)}: it must be at least {least}")
-        if not 0 < self.lr < float("inf"):
-            raise HeadwayError(f"--lr {self.lr}: it must be greater than 0")
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """Mean loss of the ticks that were learned from, and of the last fifth of the ticks, which were not."""
-
-    epoch: int
-    learned: float
-    held_out: float
+PARTS = "parts"
 
 
 def train(
@@ -53,99 +32,107 @@ def train(
     device: str = "cpu",
     resume: bool = False,
     overwrite: bool = False,
+    settings: Settings | None = None,
     started: Callable[[int], None] = lambda total: None,
     advance: Callable[[int], None] = lambda ticks: None,
     told: Callable[[Epoch], None] = lambda epoch: None,
+    dealt: Callable[[int, float], None] = lambda workers, share: None,
 ) -> list[Epoch]:
     """Train up to `epochs` epochs; `output` then holds `checkpoint.pt`, `curve.csv` and `curve.png`.
 
-    `resume` goes on after the last epoch in `output`, whose options must be the same. `started` hears how many ticks
-    are ahead, `advance` how many more are done, `told` of each epoch. Raises `HeadwayError` in one line.
+    `resume` goes on after the last epoch in `output`, whose options must be the same; how many workers there were and
+    are (`settings.train`) does not matter. `started` hears how many ticks are ahead, `advance` how many more are done,
+    `told` of each epoch, in another thread where there are several workers. `dealt` hears how many of them there are,
+    and the largest share of the events that one of them holds. Raises `HeadwayError` in one line.
     """
     if importlib.util.find_spec("torch") is None:
         raise HeadwayError("training needs PyTorch; pip install 'headway[train]'")
     import torch  # pyright: ignore[reportMissingImports]
 
-    from .learning import tasks, training
-    from .learning.snapshots import Snapshots
+    from ..cluster.torch import use_threads
+    from .learning import checkpoint
+    from .learning.job import CHECKPOINT, Hear, Job, given, run
 
     if graph.ticks < 3:
         raise HeadwayError(f"the graph has {graph.ticks} ticks; training needs 3: what was, what comes, and a test")
     if epochs < 1:
         raise HeadwayError(f"--epochs {epochs}: it must be at least 1")
-    checkpoint, before = output / CHECKPOINT, None
     if resume:
-        before = _opened(checkpoint, options)
-    elif output.exists() and not overwrite:
+        checkpoint.opened(output / CHECKPOINT, options)
+    elif output.exists() and not overwrite and (not output.is_dir() or any(output.iterdir())):
         raise HeadwayError(f"{output} exists; pass --resume to go on with it, or --overwrite to begin anew")
-    where = torch.device(_device(device))
-    torch.manual_seed(options.seed)
-    snapshots = Snapshots(graph, where, options.window, distinct=options.distinct)
-    features = tasks.Features(graph, _path(options.features), options.seed, where)
-    task = tasks.TASKS[options.task](graph, _path(options.targets))
-    model = tasks.Model(features.columns, options.hidden).to(where)
-    optimizer = torch.optim.Adam(model.parameters(), options.lr)
-    curve: list[Epoch] = []
-    if before:
-        if before["columns"] != features.columns or before["nodes"] != graph.nodes:
-            raise HeadwayError(f"{checkpoint}: of {before['nodes']} nodes with {before['columns']} features each")
-        training.restore(model, optimizer, before["state"])
-        curve = [Epoch(*row) for row in before["curve"]]
+    settings = settings or Settings()
+    where, count = _devices(device, settings)
+    _, task = given(graph, options, torch.device("cpu"))  # what is wrong with files is told before anything is written
     output.mkdir(parents=True, exist_ok=True)
-    started(max(epochs - len(curve), 0) * (graph.ticks - 1))
-    loop = training.epochs(model, optimizer, snapshots, features, task.loss, options.truncated, advance)
-    while len(curve) < epochs:
-        epoch = Epoch(len(curve) + 1, *next(loop))
-        if not epoch.learned < float("inf"):
-            raise HeadwayError(f"epoch {epoch.epoch}: the loss is {epoch.learned}; a smaller --lr, or other features")
-        curve.append(epoch)
-        found = {
-            "options": asdict(options),
-            "columns": features.columns,
-            "nodes": graph.nodes,
-            "curve": [(one.epoch, one.learned, one.held_out) for one in curve],
-            "state": training.saved(model, optimizer),
-        }
-        beside = checkpoint.with_suffix(".new")
-        torch.save(found, beside)
-        beside.replace(checkpoint)
-        told(epoch)
+    if not resume:
+        (output / CHECKPOINT).unlink(missing_ok=True)  # it must not be gone on with when this run is stopped early
+    if settings.threads != "auto":
+        use_threads(settings.threads)
+    job, hear = Job(output, options, epochs, resume), Hear(started, advance, told)
+    if count == 1:
+        curve = run(job, graph, where, hear)
+    else:
+        curve = _spread(job, graph, where, count, settings, hear, dealt)
     _write_curve(output, curve, task.name)
     return curve
 
 
-def _device(asked: str) -> str:
-    """`auto` is a GPU where PyTorch and the kernels find one. Raises `HeadwayError` for `cuda` without."""
+def _spread(
+    job: Job,
+    graph: DTCSR,
+    device: str,
+    count: int,
+    settings: Settings,
+    hear: Hear,
+    dealt: Callable[[int, float], None],
+) -> list[Epoch]:
+    """By workers, each with its part of the graph; parts are removed afterwards."""
+    from ..cluster.torch import together
+    from .learning.job import work
+    from .learning.plan import Plan
+
+    options, parts = job.options, job.output / PARTS
+    plan = Plan.of(graph, options.window, options.truncated, count)
+    with _cutters(settings) as workers:
+        made = cut(graph, [plan.of_worker(number) for number in range(count)], options.window, 1, workers)
+    save_parts(parts, made, overwrite=True)
+    dealt(count, max(one.graph.events for one in made) / max(graph.events, 1))
+    del made
+    threads = max(1, settings.thread_count() // count)
+    try:
+        heard = {"started": hear.started, "advance": hear.advance, "told": hear.told}
+        given = (job, plan, parts, device)
+        return together(count, device == "cuda", threads, work, given, lambda what: heard[what[0]](what[1]))
+    finally:
+        shutil.rmtree(parts)
+
+
+def _cutters(settings: Settings) -> AbstractContextManager[Workers]:
+    """Dask's workers, but not those of GPUs, which would be started for this alone and take longer than it does."""
+    if settings.workers.kind == "cuda":
+        return nullcontext(Workers(settings.thread_count()))
+    return settings.open_workers()
+
+
+def _devices(asked: str, settings: Settings) -> tuple[str, int]:
+    """`cpu` or `cuda`, and how many workers. `auto` is a GPU where PyTorch and the kernels find one.
+
+    Raises `HeadwayError` for `cuda` without, and for more workers than GPUs.
+    """
     import torch  # pyright: ignore[reportMissingImports]
 
     from ..cluster.devices import cuda_device
 
-    trouble = cuda_device().trouble or ("" if torch.cuda.is_available() else "PyTorch sees none")
+    found, workers = cuda_device(), settings.train.workers
+    trouble = found.trouble or ("" if torch.cuda.is_available() else "PyTorch sees none")
     if asked == "cuda" and trouble:
         raise HeadwayError(f"--device cuda: {trouble}")
-    return "cpu" if asked == "cpu" or trouble else "cuda"
-
-
-def _opened(checkpoint: Path, options: Options) -> dict:
-    """A checkpoint of the same options."""
-    import torch  # pyright: ignore[reportMissingImports]
-
-    if not checkpoint.exists():
-        raise HeadwayError(f"{checkpoint} is not there; leave --resume out to begin")
-    try:
-        found = torch.load(checkpoint, weights_only=True)
-        theirs = found["options"]
-    except Exception as error:  # what torch raises for a file of another kind, or a cut one, is of many types
-        reason = str(error).partition("\n")[0]
-        raise HeadwayError(f"{checkpoint} is no checkpoint of headway train: {reason}") from None
-    mine = asdict(options)
-    if other := next((name for name in mine if mine[name] != theirs.get(name)), None):
-        raise HeadwayError(f"{checkpoint} has --{other} {theirs.get(other)}, not {mine[other]}; resume with the same")
-    return found
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
+    if asked == "cpu" or trouble:
+        return "cpu", 1 if workers == "auto" else workers
+    if workers != "auto" and workers > found.count:
+        raise HeadwayError(f"train.workers {workers}: there are {found.count} GPUs; give as many at most, or auto")
+    return "cuda", found.count if workers == "auto" else workers
 
 
 def _write_curve(output: Path, curve: list[Epoch], unit: str) -> None:

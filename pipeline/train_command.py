@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Device, Overwrite, Quiet
+from .options import Device, Overrides, Overwrite, Profile, Quiet
 from .progress import Counter
+from .settings import load_settings
 
 if TYPE_CHECKING:
-    from .train import Epoch
+    from .learning.options import Epoch
+
+
+class Layer(enum.StrEnum):
+    """What `--model` takes."""
+
+    tgcn = "tgcn"
+    gconvgru = "gconvgru"
 
 
 class Task(enum.StrEnum):
@@ -28,6 +36,9 @@ def train(
     task: Annotated[Task, typer.Option(help="A number for each node, or which pairs meet, at the next tick.")] = (
         Task.nodes
     ),
+    model: Annotated[
+        Layer, typer.Option(help="Convolve features only (over time on many GPUs), or states as well (one by one).")
+    ] = Layer.tgcn,
     features: Annotated[
         Path | None,
         typer.Option(metavar="FILE.npy", help="[nodes, columns] or [ticks, nodes, columns] [degrees and noise]."),
@@ -45,18 +56,21 @@ def train(
     device: Annotated[Device, typer.Option(help="Where layers run.")] = Device.auto,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after the last epoch in MODEL.")] = False,
     overwrite: Overwrite = False,
+    profile: Profile = "laptop",
+    overrides: Overrides = [],  # noqa: B006
     quiet: Quiet = False,
 ) -> None:
-    """Train a TGCN on the snapshots of a graph; MODEL holds a checkpoint, and the curve as .csv and .png.
+    """Train a recurrent network on the snapshots of a graph; MODEL holds a checkpoint, and the curve as .csv and .png.
 
     The last fifth of the ticks is not learned from: its loss is printed beside. Needs PyTorch: headway[train].
     """
     from ..storage.dt_csr import DTCSR
-    from .train import Options
+    from .learning.options import Options
     from .train import train as run
 
     x, y = (None if path is None else str(path) for path in (features, targets))
-    options = Options(task.value, x, y, window, distinct, hidden, truncated, lr, seed)
+    options = Options(task.value, model.value, x, y, window, distinct, hidden, truncated, lr, seed)
+    settings = load_settings(profile, overrides)
     with Counter("ticks", quiet) as counter:
         run(
             DTCSR.load(graph),
@@ -66,12 +80,18 @@ def train(
             device.value,
             resume,
             overwrite,
+            settings,
             started=counter.start,
             advance=counter.advance,
             told=(lambda epoch: None) if quiet else _say,
+            dealt=(lambda workers, share: None) if quiet else _say_dealt,
         )
 
 
 def _say(done: Epoch) -> None:
     """A line an epoch."""
     print(f"epoch {done.epoch}: loss {done.learned:.5g}, held out {done.held_out:.5g}", flush=True)
+
+
+def _say_dealt(workers: int, share: float) -> None:
+    print(f"{workers} workers, each with {share:.0%} of the events at most", flush=True)

@@ -6,7 +6,7 @@ N nodes, M stored events, T ticks, K distinct (row, tick) pairs of a side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
@@ -197,22 +197,19 @@ class DTCSR:
         found = bundle.open(path, KIND, VERSION)
         if verify:
             found.verify()
-        held = {name.removesuffix(".npy") for name in found.sizes()}
+        names = [name.removesuffix(".npy") for name in found.sizes() if name.endswith(".npy")]
+        ids = found.table("nodes")["id"].combine_chunks()
+        return cls.of_arrays({name: found.array(name) for name in names}, ids, found.meta.get("facts", {}))
 
-        def side(name: str) -> Side:
-            return Side(*(found.array(f"{name}.{field.name}") for field in fields(Side)))
-
-        return cls(
-            by_source=side("by_source"),
-            by_destination=side("by_destination"),
-            perm=found.array("perm"),
-            next=found.array("next"),
-            end=found.array("end") if "end" in held else None,
-            values=found.array("values") if "values" in held else None,
-            times=found.array("times"),
-            ids=found.table("nodes")["id"].combine_chunks(),
-            facts=found.meta.get("facts", {}),
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray], ids: pa.Array, facts: dict[str, Any]) -> Self:
+        """The inverse of `arrays`."""
+        source, destination = (
+            Side(*(arrays[f"{name}.{field.name}"] for field in fields(Side)))
+            for name in ("by_source", "by_destination")
         )
+        end, values = arrays.get("end"), arrays.get("values")
+        return cls(source, destination, arrays["perm"], arrays["next"], end, values, arrays["times"], ids, facts)
 
 
 class _Cursors:

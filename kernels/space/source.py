@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import linecache
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+PARSING = threading.RLock()  # CPython 3.11 counts the depth of syntax trees for all threads together
 
 
 @cache
@@ -22,5 +25,7 @@ def load(
     """The functions of a text, in a fresh namespace that holds `names`; `change` is made to it before."""
     namespace = dict(names)
     file = _file_of(source)
-    exec(compile(change(ast.parse(source, file)), file, "exec"), namespace)
+    with PARSING:
+        code = compile(change(ast.parse(source, file)), file, "exec")
+    exec(code, namespace)
     return namespace

@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from .source import PARSING
+
 
 @dataclass(frozen=True)
 class Semiring:
@@ -211,7 +213,8 @@ def parse(text: str, semiring: Semiring | None = None) -> Statement:
 
 def _tree(text: str) -> ast.AST:
     try:
-        return ast.parse(text, mode="eval").body
+        with PARSING:
+            return ast.parse(text, mode="eval").body
     except SyntaxError:
         raise ValueError(f"{text!r} cannot be read: names are Python's, and conditions follow 'where'") from None
 

@@ -46,21 +46,50 @@ class TGCN(nn.Module):
         self.conv_z, self.conv_r, self.conv_h = (GCN(inputs, hidden, self_loops, weighted_degree) for _ in "zrh")
         self.linear_z, self.linear_r, self.linear_h = (nn.Linear(2 * hidden, hidden) for _ in "zrh")
 
+    @property
+    def learned(self) -> bool:
+        """Whether features are mapped before they are convolved, because that leaves fewer columns."""
+        return self.conv_z.lin.in_features > 3 * self.hidden
+
+    @property
+    def width(self) -> int:
+        """Columns of `convolved`."""
+        return min(self.conv_z.lin.in_features, 3 * self.hidden)
+
     def forward(
         self, snapshot: Snapshot, features: Tensor, state: Tensor | None = None, weights: Tensor | None = None
     ) -> Tensor:
         """The hidden state [N, hidden] after a snapshot, from the one before (none: zeros)."""
         if state is None:
             state = features.new_zeros(len(features), self.hidden)
-        convs, linears = (self.conv_z, self.conv_r, self.conv_h), (self.linear_z, self.linear_r, self.linear_h)
+        return self.following(self.convolved(snapshot, features, weights), state)
+
+    def convolved(self, snapshot: Snapshot, features: Tensor, weights: Tensor | None = None) -> Tensor:
+        """What of a snapshot the state depends on, [N, width]; no state is needed for it."""
+        if self.learned:
+            left, _ = self._halves()
+            features = features @ self._of_inputs(left).flatten(0, 1).T
+        return gcn(snapshot, features, weights, **self.conv_z.how)
+
+    def following(self, convolved: Tensor, state: Tensor) -> Tensor:
+        """The state of some nodes after a snapshot, from the rows of `convolved` and their state before."""
         # linear[conv(X), H] = 1 (L b + c)' + A X (L W)' + H M', with the halves L, M of the linear map.
-        left, right = torch.stack([one.weight for one in linears]).split(self.hidden, 2)
+        left, right = self._halves()
+        convs, linears = (self.conv_z, self.conv_r, self.conv_h), (self.linear_z, self.linear_r, self.linear_h)
         inner, outer = (torch.stack([one.bias for one in each])[:, :, None] for each in (convs, linears))
-        of_inputs = left @ torch.stack([one.lin.weight for one in convs])
-        if features.shape[1] > 3 * self.hidden:
-            features = features @ of_inputs.flatten(0, 1).T
-            of_inputs = torch.eye(3 * self.hidden, dtype=right.dtype, device=right.device).unflatten(
-                0, (3, self.hidden)
-            )
+        if self.learned:
+            one = torch.eye(self.width, dtype=right.dtype, device=right.device)
+            of_inputs = one.unflatten(0, (3, self.hidden))
+        else:
+            of_inputs = self._of_inputs(left)
         z, r, h = torch.cat([torch.baddbmm(outer, left, inner), of_inputs, right], 2).mT
-        return gated(gcn(snapshot, features, weights, **convs[0].how), state, torch.cat([z, r], 1), h)
+        return gated(convolved, state, torch.cat([z, r], 1), h)
+
+    def _halves(self) -> list[Tensor]:
+        """L and M, [3, hidden, hidden] each."""
+        linears = (self.linear_z, self.linear_r, self.linear_h)
+        return list(torch.stack([one.weight for one in linears]).split(self.hidden, 2))
+
+    def _of_inputs(self, left: Tensor) -> Tensor:
+        """L W, [3, hidden, inputs]."""
+        return left @ torch.stack([one.lin.weight for one in (self.conv_z, self.conv_r, self.conv_h)])

@@ -11,9 +11,11 @@ from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
 
 from ...storage.dt_csr import DTCSR
 from ...storage.errors import HeadwayError
+from .gconvgru import GConvGRU
 from .layers import TGCN
 from .snapshots import Snapshot
 
+LAYERS: dict[str, Any] = {"tgcn": TGCN, "gconvgru": GConvGRU}
 RANDOM = 6  # columns of noise, by which nodes of equal degree differ
 
 
@@ -38,11 +40,11 @@ class Features:
 
 
 class Model(nn.Module):
-    """A TGCN and a linear map of its state."""
+    """A recurrent layer and a linear map of its state."""
 
-    def __init__(self, columns: int, hidden: int) -> None:
+    def __init__(self, columns: int, hidden: int, kind: str = "tgcn") -> None:
         super().__init__()
-        self.layer = TGCN(columns, hidden)
+        self.layer = LAYERS[kind](columns, hidden)
         self.out = nn.Linear(hidden, 1)
 
 
@@ -51,10 +53,10 @@ class Nodes:
 
     name = "mean squared error"
 
-    def __init__(self, graph: DTCSR, path: Path | None) -> None:
+    def __init__(self, graph: DTCSR, path: Path | None, seed: int) -> None:
         self._array = None if path is None else _array(path, (graph.nodes,), graph.ticks, (2,), by_tick=True)
 
-    def loss(self, model: Model, state: Tensor, after: Snapshot) -> Tensor:
+    def loss(self, model: Model, state: Tensor, after: Snapshot, epoch: int) -> Tensor:
         found = model.out(torch.relu(state))[:, 0]
         if self._array is None:
             return nn.functional.mse_loss(found, after.in_degrees.float().log1p())
@@ -64,22 +66,24 @@ class Nodes:
 
 
 class Links:
-    """Which pairs meet at the next tick, against as many random ones."""
+    """Which pairs meet at the next tick, against as many random ones, which depend on seed, epoch and tick alone."""
 
     name = "cross entropy"
 
-    def __init__(self, graph: DTCSR, path: Path | None) -> None:
+    def __init__(self, graph: DTCSR, path: Path | None, seed: int) -> None:
+        self._seed = seed
         if path is not None:
             raise HeadwayError(f"{path}: targets are for --task nodes; links are those of the graph")
 
-    def loss(self, model: Model, state: Tensor, after: Snapshot) -> Tensor:
+    def loss(self, model: Model, state: Tensor, after: Snapshot, epoch: int) -> Tensor:
         pairs = np.stack(after.window.edges()[:2]).astype(np.int64)
         if not pairs.size:
             return state.sum() * 0
         met = torch.from_numpy(pairs).to(state.device)
-        other = torch.randint(len(state), met.shape).to(state.device)
+        drawn = np.random.default_rng((self._seed, epoch, after.window.last)).integers(0, len(state), pairs.shape)
+        other = torch.from_numpy(drawn).to(state.device)
         found = model.out(torch.cat([state[one[0]] * state[one[1]] for one in (met, other)]))[:, 0]
-        truth = torch.cat([torch.ones(met.shape[1]), torch.zeros(met.shape[1])]).to(state.device)
+        truth = torch.cat([torch.ones(met.shape[1]), torch.zeros(met.shape[1])]).to(found)
         return nn.functional.binary_cross_entropy_with_logits(found, truth)
 
 

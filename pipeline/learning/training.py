@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 from torch import Tensor  # pyright: ignore[reportMissingImports]
 
+from .plan import first_held_out
 from .snapshots import Snapshot, Snapshots
 from .tasks import Features, Model
-
-TEST = 0.2  # of the ticks, the last ones
 
 
 def epochs(
@@ -20,16 +18,19 @@ def epochs(
     optimizer: torch.optim.Optimizer,
     snapshots: Snapshots,
     features: Features,
-    loss_of: Callable[[Model, Tensor, Snapshot], Tensor],
+    loss_of: Callable[[Model, Tensor, Snapshot, int], Tensor],
     truncated: int,
+    first: int,
     advance: Callable[[int], None],
 ) -> Iterator[tuple[float, float]]:
     """For each epoch the mean loss of the ticks that it learns from, and of those after, which it only predicts.
 
-    The state of all nodes runs through all ticks; gradients go back `truncated` ticks. `advance` hears of each tick.
+    They are counted from `first` on. The state of all nodes runs through all ticks; gradients go back `truncated`
+    ticks. `advance` hears of each tick.
     """
     count = snapshots.graph.ticks - 1
     learned = first_held_out(snapshots.graph.ticks) - 1
+    epoch = first
     while True:
         state: Tensor | None = None
         segment: list[Tensor] = []
@@ -37,7 +38,7 @@ def epochs(
         for tick, (now, after) in enumerate(_with_next(snapshots)):
             with torch.set_grad_enabled(tick < learned):
                 new: Tensor = model.layer(now, features(now), state)
-                loss = loss_of(model, new, after)
+                loss = loss_of(model, new, after, epoch)
             sums[tick >= learned] += loss.item()
             if tick < learned:
                 segment.append(loss)
@@ -49,12 +50,7 @@ def epochs(
             state = new
             advance(1)
         yield sums[0] / learned, sums[1] / max(count - learned, 1)
-
-
-def first_held_out(ticks: int) -> int:
-    """The first tick that is only predicted, of a graph of at least 3; the ticks before are learned from."""
-    count = ticks - 1
-    return 1 + max(1, min(count - 1, round(count * (1 - TEST))))
+        epoch += 1
 
 
 def _with_next(snapshots: Snapshots) -> Iterator[tuple[Snapshot, Snapshot]]:
@@ -62,15 +58,3 @@ def _with_next(snapshots: Snapshots) -> Iterator[tuple[Snapshot, Snapshot]]:
     graph = snapshots.graph
     for now, after in pairwise(snapshots):
         yield now, snapshots.of(graph.snapshot(after.window.last, distinct=True))
-
-
-def saved(model: Model, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """What an epoch after it needs: weights, the optimizer's moments, the random numbers to come."""
-    return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "random": torch.get_rng_state()}
-
-
-def restore(model: Model, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """The inverse of `saved`."""
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    torch.set_rng_state(state["random"])
