@@ -37,8 +37,6 @@ GRAPHS = {
 }
 HIDDEN, FEATURES, TRUNCATED, EPOCHS = 32, 8, 10, 8
 TICKS, LENGTH, STEP = 100, 50, 2
-# Threads that wait for each other by spinning take the cores from those they wait for, where others compute beside.
-PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def graph_of(path: Path) -> DTCSR:
@@ -169,7 +167,7 @@ def apart(one: torch.Tensor, other: torch.Tensor) -> float:
 
 def run(*words: object) -> Any:
     """What this script prints in a process of its own."""
-    done = command([sys.executable, __file__, *map(str, words)], env=PASSIVE)
+    done = command([sys.executable, __file__, *map(str, words)])
     return json.loads(done.output.strip().splitlines()[-1])
 
 
@@ -215,7 +213,7 @@ def main() -> None:
         print(name, json.dumps(results[name]), flush=True)
     config = {
         "hidden": HIDDEN, "features": FEATURES, "truncated": TRUNCATED, "epochs": EPOCHS, "ticks": TICKS,
-        "ticks_in_a_snapshot": LENGTH, "ticks_between_snapshots": STEP, "torch": torch.__version__, **PASSIVE,
+        "ticks_in_a_snapshot": LENGTH, "ticks_between_snapshots": STEP, "torch": torch.__version__,
         **{name: importlib.metadata.version(name) for name in ("torch_geometric", "torch_geometric_temporal")},
     }  # fmt: skip
     if results:
