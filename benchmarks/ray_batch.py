@@ -34,6 +34,15 @@ def run(given: argparse.Namespace, queries: Path, output: Path, options: list[st
     return done, digest.hexdigest()
 
 
+def steady(output: str, way: str) -> int:
+    """Queries a second from the first line of progress, before which kernels are compiled, to the last."""
+    lines = [(int(count.replace(",", "")), int(rate.replace(",", ""))) for count, rate in RATE.findall(output)]
+    if len(lines) < 2:
+        raise SystemExit(f"{way}: over before the second line of progress; raise --queries")
+    (first, first_rate), (last, last_rate) = lines[0], lines[-1]
+    return round((last - first) / (last / last_rate - first / first_rate))
+
+
 def measure(given: argparse.Namespace, work: Path) -> dict:
     """Seconds and queries a second of each way, the fastest of a few runs; memory of the command's own process."""
     many, few, output = work / "many.parquet", work / "few.parquet", work / "answers"
@@ -58,10 +67,7 @@ def measure(given: argparse.Namespace, work: Path) -> dict:
         for way, options in ways.items():
             done, digest = run(given, many, output, options)
             answers.add(digest)
-            # The last line of progress counts from when the first replica was there.
-            if not (lines := RATE.findall(done.output)):
-                raise SystemExit(f"{way}: over before the first line of progress; raise --queries")
-            found[way].append((done, int(lines[-1][1].replace(",", ""))))
+            found[way].append((done, steady(done.output, way)))
             print(way, done.figures(), found[way][-1][1], "queries/s once started", flush=True)
     if len(answers) > 1:
         raise AssertionError("answers differ")

@@ -116,6 +116,8 @@ def _enter(writer: Connection, backend: str, threads: int, work: Callable[..., A
     if backend == "nccl":  # before anything of CUDA begins here
         seen = os.environ.get("CUDA_VISIBLE_DEVICES")
         os.environ["CUDA_VISIBLE_DEVICES"] = seen.split(",")[rank] if seen else str(rank)
+        # It warns that what is handed over is in turn with all else, as it has to be.
+        os.environ.setdefault("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "false")
     use_threads(threads)
     try:
         dist.init_process_group(backend, device_id=torch.device("cuda", 0) if backend == "nccl" else None)

@@ -72,6 +72,10 @@ class Replica:
         if fingerprint(path) != self.fingerprint:
             raise HeadwayError(f"{self.store}: a node has another store there; copy the same to all of them")
         engine, _ = open_engine(store, "cuda" if gpu else "cpu", self.algorithm, self.settings)
+        zero = np.zeros(1, np.int32)
+        one = Queries(zero.astype(np.int64), zero, zero, zero)
+        # Kernels are compiled before the first chunk, whose seconds say how large others are to be.
+        list(answer(store, engine, one, self.asked, threads, lambda rows: None))
 
         def work(chunk: Chunk) -> Shard:
             begun = time.perf_counter()
