@@ -144,6 +144,16 @@ def test_resume(job: Path, monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
     assert objects(output) == content(job / "whole")
 
 
+@pytest.mark.parametrize("damaged", [b"", b"\xff", b"[]", b"7"])
+def test_a_job_that_is_damaged(job: Path, damaged: bytes) -> None:
+    """Nobody knows what its parts are: they are made anew."""
+    output = f"{BUCKET}/damaged{damaged.hex()}"
+    for name in ("job.json", "part-00000.parquet"):
+        fsspec.filesystem("s3").pipe_file(f"{output}/{name}", damaged)
+    done(*words(BUCKET, output), "--resume")
+    assert objects(output) == content(job / "whole")
+
+
 def test_overwrite(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers stay unless told; a run that goes on with others' parts would mix them."""
     output = f"{BUCKET}/replaced"
@@ -196,6 +206,24 @@ def test_an_output_taken_over(job: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Objects, "write", overtaken)
     assert f"{output} is at work in another process, begun later" in refused(*words(BUCKET, output))
     assert objects(output) == content(job / "whole")
+
+
+@pytest.mark.parametrize("moment", ["write", "publish"])
+def test_an_output_taken_over_by_a_run_that_has_just_begun(
+    job: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """What the other one has put there stays, be it only who it is."""
+    output = f"{BUCKET}/begun-{moment}"
+    mark = b'{"run": "another"}'
+    act = getattr(Objects, moment)
+
+    def overtaken(sink: Objects, *told) -> None:
+        fsspec.filesystem("s3").pipe_file(f"{output}/job.json", mark)
+        act(sink, *told)
+
+    monkeypatch.setattr(Objects, moment, overtaken)
+    assert f"{output} is at work in another process, begun later" in refused(*words(BUCKET, output))
+    assert objects(output)["job.json"] == mark
 
 
 def test_killed(job: Path) -> None:
