@@ -62,6 +62,8 @@ def job_folder(
             if not keep and not any(folder.glob(worth)):
                 shutil.rmtree(folder)
             raise
+    except ConnectionError:  # of whoever does the work, not of a disk
+        raise
     except OSError as error:
         raise HeadwayError(f"{folder}: {error.strerror or error}; make room and go on with --resume") from error
     finally:

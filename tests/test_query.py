@@ -401,6 +401,17 @@ def test_a_query_lost_in_a_part_that_never_came_is_answered(
     assert read(tmp_path / "out")["query_id"].to_pylist() == [0, 1]
 
 
+def test_a_lost_cluster_is_no_full_disk(queries: Path, store: Store, tmp_path: Path) -> None:
+    """Ray's client says so by an OSError; `cluster.ray.actors` words it."""
+
+    def lost(parts: Iterator[Part], advance: Advance) -> Iterator[tuple[int, Found]]:
+        yield next(parts).number, None
+        raise ConnectionError("the channel is closed")
+
+    with pytest.raises(ConnectionError, match="the channel is closed"):
+        run_queries(store, lost, queries, tmp_path / "out", Answer("od"), fingerprint="f")
+
+
 @given(st.lists(st.none() | st.integers(-3, 9), min_size=1, max_size=40), st.booleans())
 def test_repeated_ids(ids: list[int | None], in_order: bool) -> None:
     """Whatever their order, and in however many pieces a file is read; of each, the first counts."""
