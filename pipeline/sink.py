@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -80,7 +81,13 @@ class Objects:
     def write(self, name: str, write: Callable[[Path], object]) -> None:
         with tempfile.TemporaryDirectory(prefix="headway-") as folder:
             file = Path(folder) / name
-            write(file)
+            try:
+                write(file)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                way_out = "make room, or set TMPDIR to another disk, and go on with --resume"
+                raise HeadwayError(f"{file}: {error.strerror}; {way_out}") from None
             self._still_held()
             remote.put(file, f"{self._url}/{name}")
 

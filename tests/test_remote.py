@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import re
 import shutil
@@ -68,6 +69,22 @@ def test_all_of_it_at_urls(job: Path, s3: dict[str, str]) -> None:
 
 def test_one_query_of_a_store_at_a_url(job: Path) -> None:
     assert "8:20" in done("query", f"{BUCKET}/the.store", "--from", "A", "--at", "8:00", "--to", "C")
+
+
+def test_one_query_says_what_it_waits_for(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that has to be brought first."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("headway.pipeline.progress.PLAIN_EVERY", -1)
+    result = headway("query", f"{BUCKET}/the.store", "--from", "A", "--at", "8:00")
+    assert (result.status, result.err[: len(BUCKET) + 6]) == (0, f"bring {BUCKET}")
+
+
+def test_no_room_for_a_part_on_its_way(tmp_path: Path) -> None:
+    def full(file: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(HeadwayError, match=r"part-00000.parquet: No space left on device; make room, or set TMPDIR"):
+        Objects(f"{BUCKET}/full", b"").write("part-00000.parquet", full)
 
 
 def test_answers_on_disk(job: Path, tmp_path: Path) -> None:
