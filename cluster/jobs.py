@@ -45,8 +45,7 @@ class Job:
                 info = self._client.get_job_info(self.name)
                 if info.status.is_terminal():
                     # What was written last may come after the end.
-                    output.again()
-                    output.add(self._client.get_job_logs(self.name))
+                    output.last(self._client.get_job_logs(self.name))
                     return self._status(info)
                 heard = time.monotonic()
             except HeadwayError:
@@ -89,6 +88,11 @@ class _Output:
     def again(self) -> None:
         """What comes now comes from the beginning."""
         self._skip = self._taken
+
+    def last(self, text: str) -> None:
+        """All of it; the last line may lack its end."""
+        self.again()
+        self.add(text + "\n" * (text[-1:] not in ("", "\n")))
 
     def add(self, text: str) -> None:
         fresh = text[self._skip :]

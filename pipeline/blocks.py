@@ -229,7 +229,7 @@ def _pieces(stream: BinaryIO) -> Generator[bytes | Exception]:
     yield first
     if isinstance(first, bytes) and len(first) < BLOCK:
         yield from pieces
-    elif first:
+    else:
         with closing(prefetched(pieces, 2)) as rest:
             yield from rest
 

@@ -187,7 +187,9 @@ def query(
     if origin is not None or at is not None or to is not None:
         if queries is not None or output is not None or origin is None or at is None:
             raise HeadwayError("one query takes --from and --at (and --to), and no file of queries and no -o")
-        _single(local(store), origin, at, to, (device, algorithm), settings)
+        with Steps(quiet) as steps:
+            path = local(store, steps)
+        _single(path, origin, at, to, (device, algorithm), settings)
         return
     if queries is None or output is None:
         raise HeadwayError("give a file of queries and -o ANSWERS, or one query by --from ID --at 8:00")

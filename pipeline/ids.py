@@ -27,9 +27,6 @@ class Ids(NamedTuple):
         buffers = text_buffers(known)
         return cls(*buffers, ids.table_of(*buffers))
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
     def find(self, texts: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """The number of each, -1 for an unknown one or null: int32[texts]."""
         found = ids.find(self.table, self.data, self.offsets, *text_buffers(texts))

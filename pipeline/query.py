@@ -28,6 +28,7 @@ from .sink import WHOLE, Folder, Sink, unfinished
 from .unfinished import JOB, check_parent, folder_of, replace
 
 AHEAD = 2  # tables that are computed while one is written
+PIECES = "errors-"  # files with the errors of a part, until all are there
 WRITERS = 4  # files that come whole are written at once: a disk takes its time until they are safe there
 PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet")
 # What lies in an unfinished folder; one without a job is left by a run that was stopped at its very end.
@@ -76,6 +77,8 @@ def run_queries(
     with unfinished(output, job, OURS, resume, overwrite) as sink:
         started(file.rows)
         there = set(sink.names())
+        # A part whose answers are missing is answered anew, and may lose none of its queries then.
+        sink.remove([name for name in there if name.startswith(PIECES) and name.replace(PIECES, "part-") not in there])
         errors: dict[int, pa.Table] = {}
 
         def parts() -> Iterator[Part]:
@@ -109,15 +112,14 @@ def run_queries(
                 else:
                     contents = _contents(chain([first], what), [errors.pop(number)], sink, number)
                     _write(sink, _part(number), asked.schema, contents)
-        pieces = [name for name in sink.names() if name.startswith("errors-")]
+        pieces = [name for name in sink.names() if name.startswith(PIECES)]
         if WHOLE not in there:
             _write(sink, WHOLE, ERRORS, (pq.read_table(sink.read(name)) for name in pieces))
         count = pq.read_metadata(sink.read(WHOLE)).num_rows
         if isinstance(sink, Folder) and isinstance(output, Path) and output.suffix == ".csv":
             _publish_csv(sink.path, output, asked.schema)
         else:
-            for name in pieces:
-                sink.remove(name)
+            sink.remove(pieces)
             sink.publish()
     return Done(file.rows, count)
 
@@ -157,7 +159,7 @@ def _part(number: int) -> str:
 
 
 def _errors(number: int) -> str:
-    return f"errors-{number:05}.parquet"
+    return f"{PIECES}{number:05}.parquet"
 
 
 def _contents(found: Iterator[Found], errors: list[pa.Table], sink: Sink, number: int) -> Iterator[pa.Table]:

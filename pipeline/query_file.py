@@ -56,7 +56,7 @@ class QueryFile:
 
     def parts(self, store: Store, destinations: bool) -> Generator[tuple[Queries, pa.Table]]:
         """Good queries and the errors (`query_id`, `error`) of each 65,536 rows, in order."""
-        ids = Ids.of(pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string()))
+        ids = _known(store)
 
         def checked(numbered: tuple[int, pa.Table]) -> tuple[Queries, pa.Table]:
             number, table = numbered
@@ -106,8 +106,13 @@ def checked(table: pa.Table, source: str, store: Store, destinations: bool) -> t
     file = QueryFile(Path(source), 0, len(table), np.empty(0, np.int64))
     _require(file.path, table.column_names, _needed(destinations))
     plain = _plain(file.path, table.select([name for name in COLUMNS if name in table.column_names]))
-    ids = Ids.of(pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string()))
+    ids = _known(store)
     return _check(plain, 0, file, ids, store.timetable.horizon, destinations)
+
+
+def _known(store: Store) -> Ids:
+    """Stops and stations, which queries name."""
+    return Ids.of(pa.array(store.timetable.places.table["id"].combine_chunks(), pa.string()))
 
 
 def _needed(destinations: bool) -> tuple[str, ...]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Protocol
 
 from ..storage import remote
 from ..storage.errors import HeadwayError
-from .unfinished import JOB, differing, job_folder, publish, replace
+from .unfinished import JOB, differing, job_folder, parsed, publish, replace
 
 WHOLE = "errors.parquet"  # the last to be made
 PART = re.compile(r"part-[0-9]{5,}\.parquet")
@@ -35,8 +36,8 @@ class Sink(Protocol):
         """A file as PyArrow takes it."""
         ...
 
-    def remove(self, name: str) -> None:
-        """Take a file away."""
+    def remove(self, names: Iterable[str]) -> None:
+        """Take files away."""
         ...
 
     def publish(self) -> None:
@@ -60,8 +61,9 @@ class Folder:
     def read(self, name: str) -> Path:
         return self.path / name
 
-    def remove(self, name: str) -> None:
-        (self.path / name).unlink()
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self.path / name).unlink()
 
     def publish(self) -> None:
         publish(self.path, self._output, self._overwrite)
@@ -79,20 +81,35 @@ class Objects:
     def write(self, name: str, write: Callable[[Path], object]) -> None:
         with tempfile.TemporaryDirectory(prefix="headway-") as folder:
             file = Path(folder) / name
-            write(file)
-            # Nothing locks a URL; a run that another one has taken it from must not mix its answers with that one's.
-            if JOB not in self.names() or remote.read(f"{self._url}/{JOB}") != self._job:
-                raise HeadwayError(f"{self._url} is at work in another process, begun later; name another output")
+            try:
+                write(file)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                way_out = "make room, or set TMPDIR to another disk, and go on with --resume"
+                raise HeadwayError(f"{file}: {error.strerror}; {way_out}") from None
+            self._still_held()
             remote.put(file, f"{self._url}/{name}")
 
     def read(self, name: str) -> IO[bytes]:
         return io.BytesIO(remote.read(f"{self._url}/{name}"))
 
-    def remove(self, name: str) -> None:
-        remote.remove([f"{self._url}/{name}"])
+    def remove(self, names: Iterable[str]) -> None:
+        urls = [f"{self._url}/{name}" for name in names]
+        if urls:
+            self._still_held()
+            remote.remove(urls)
 
     def publish(self) -> None:
-        self.remove(JOB)
+        self.remove([JOB])
+
+    def held(self) -> bool:
+        """Whether no other run has taken the place. Nothing locks a URL, and answers of two runs must not mix."""
+        return JOB in self.names() and remote.read(f"{self._url}/{JOB}") == self._job
+
+    def _still_held(self) -> None:
+        if not self.held():
+            raise HeadwayError(f"{self._url} is at work in another process, begun later; name another output")
 
 
 @contextmanager
@@ -119,7 +136,7 @@ def unfinished(output: Path | str, job: dict, ours: re.Pattern[str], resume: boo
     try:
         yield sink
     except HeadwayError:
-        left = [] if kept else sink.names()
+        left = sink.names() if not kept and sink.held() else []
         if not any(PART.fullmatch(name) for name in left):
             remote.remove(f"{output}/{name}" for name in left)
         raise
@@ -133,9 +150,8 @@ def _kept(output: str, found: list[str], job: dict, resume: bool, overwrite: boo
         raise HeadwayError(f"{output} is unfinished; go on with --resume, or begin again with --overwrite")
     if not resume or JOB not in found:
         return False
-    try:
-        before = json.loads(remote.read(f"{output}/{JOB}"))
-    except ValueError:
+    before = parsed(remote.read(f"{output}/{JOB}"))
+    if before is None:
         return False
     if which := differing(before, job):
         raise HeadwayError(f"{output} was begun with other {which}; begin again with --overwrite")

@@ -62,6 +62,8 @@ def job_folder(
             if not keep and not any(folder.glob(worth)):
                 shutil.rmtree(folder)
             raise
+    except ConnectionError:  # of whoever does the work, not of a disk
+        raise
     except OSError as error:
         raise HeadwayError(f"{folder}: {error.strerror or error}; make room and go on with --resume") from error
     finally:
@@ -87,8 +89,16 @@ def differing(found: dict, job: dict) -> str:
 
 def _read_job(folder: Path) -> dict | None:
     try:
-        found = json.loads((folder / JOB).read_text())
-    except (OSError, ValueError):
+        return parsed((folder / JOB).read_bytes())
+    except OSError:
+        return None
+
+
+def parsed(text: bytes) -> dict | None:
+    """A job as it lies in its file, None where that is damaged."""
+    try:
+        found = json.loads(text)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

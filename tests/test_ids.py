@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from dask.sizeof import sizeof
 from headway.pipeline.ids import Ids
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -25,6 +26,12 @@ def test_find(known: list[str], asked: list[str]) -> None:
 def test_nulls_slices_and_chunks() -> None:
     ids = Ids.of(pa.array(["x", "", "y", "z"])[1:])  # an empty id is not a null
     assert ids.find(pa.chunked_array([["y", None], [], ["", "x"]], pa.string())).tolist() == [1, -1, 0, -1]
+
+
+def test_what_it_takes_is_known_to_dask() -> None:
+    """Blocks travel with it to the workers of a build, which weigh what they hold."""
+    ids = Ids.of(pa.array([f"trip {k}" for k in range(10_000)]))
+    assert sizeof(ids) > sum(array.nbytes for array in ids)
 
 
 def test_many() -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -23,6 +23,7 @@ from headway.pipeline.engines import ALGORITHMS, Engine
 from headway.pipeline.parts import Advance, Found, Lost, Part, in_process
 from headway.pipeline.query import run_queries
 from headway.pipeline.query_file import Queries, open_queries
+from headway.pipeline.unfinished import replace
 from headway.storage.errors import HeadwayError
 from headway.storage.store import Store
 from hypothesis import given
@@ -368,6 +369,47 @@ def test_lost_queries_stay_among_the_errors(
     assert [number for number, cause in found if cause == "it is lost"] == [100]
     assert done.errors == len(found) > 1
     assert sorted(read(tmp_path / "out")["query_id"].to_pylist() + [number for number, _ in found]) == [*range(83, 101)]
+
+
+def test_a_query_lost_in_a_part_that_never_came_is_answered(
+    store: Store, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run killed between the errors of a part and its answers leaves no word of either."""
+    valid = tmp_path / "valid.csv"
+    valid.write_text("origin,departure,destination\nA,8:00,B\nB,8:00,C\n")
+    asked = Answer("od")
+    plain = in_process(store, engine, asked, 1)
+
+    def losing(parts: Iterator[Part], advance: Advance) -> Iterator[tuple[int, Found]]:
+        for part in parts:
+            yield 0, Lost(part.queries.query_id[:1], "it is lost")
+            yield from plain(iter([Part(0, part.queries.take(slice(1, None)))]), advance)
+
+    def killed(file: Path, write: Callable[[Path], object]) -> None:
+        if file.name.startswith("part-"):
+            write(file.with_name(file.name + ".tmp"))
+            raise KeyboardInterrupt
+        replace(file, write)
+
+    monkeypatch.setattr("headway.pipeline.sink.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run_queries(store, losing, valid, tmp_path / "out", asked, fingerprint="f")
+    monkeypatch.undo()
+    assert (tmp_path / "out.partial" / "errors-00000.parquet").exists()
+    done = run_queries(store, plain, valid, tmp_path / "out", asked, fingerprint="f", resume=True)
+    assert (done.errors, errors(tmp_path / "out")) == (0, [])
+    assert read(tmp_path / "out")["query_id"].to_pylist() == [0, 1]
+
+
+def test_a_lost_cluster_is_no_full_disk(queries: Path, store: Store, tmp_path: Path) -> None:
+    """Ray's client says so by an OSError; `cluster.ray.actors` words it."""
+
+    def lost(parts: Iterator[Part], advance: Advance) -> Iterator[tuple[int, Found]]:
+        yield next(parts).number, None
+        raise ConnectionError("the channel is closed")
+
+    with pytest.raises(ConnectionError, match="the channel is closed"):
+        run_queries(store, lost, queries, tmp_path / "out", Answer("od"), fingerprint="f")
 
 
 @given(st.lists(st.none() | st.integers(-3, 9), min_size=1, max_size=40), st.booleans())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import re
 import shutil
@@ -68,6 +69,22 @@ def test_all_of_it_at_urls(job: Path, s3: dict[str, str]) -> None:
 
 def test_one_query_of_a_store_at_a_url(job: Path) -> None:
     assert "8:20" in done("query", f"{BUCKET}/the.store", "--from", "A", "--at", "8:00", "--to", "C")
+
+
+def test_one_query_says_what_it_waits_for(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that has to be brought first."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("headway.pipeline.progress.PLAIN_EVERY", -1)
+    result = headway("query", f"{BUCKET}/the.store", "--from", "A", "--at", "8:00")
+    assert (result.status, result.err[: len(BUCKET) + 6]) == (0, f"bring {BUCKET}")
+
+
+def test_no_room_for_a_part_on_its_way(tmp_path: Path) -> None:
+    def full(file: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(HeadwayError, match=r"part-00000.parquet: No space left on device; make room, or set TMPDIR"):
+        Objects(f"{BUCKET}/full", b"").write("part-00000.parquet", full)
 
 
 def test_answers_on_disk(job: Path, tmp_path: Path) -> None:
@@ -144,6 +161,16 @@ def test_resume(job: Path, monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
     assert objects(output) == content(job / "whole")
 
 
+@pytest.mark.parametrize("damaged", [b"", b"\xff", b"[]", b"7"])
+def test_a_job_that_is_damaged(job: Path, damaged: bytes) -> None:
+    """Nobody knows what its parts are: they are made anew."""
+    output = f"{BUCKET}/damaged{damaged.hex()}"
+    for name in ("job.json", "part-00000.parquet"):
+        fsspec.filesystem("s3").pipe_file(f"{output}/{name}", damaged)
+    done(*words(BUCKET, output), "--resume")
+    assert objects(output) == content(job / "whole")
+
+
 def test_overwrite(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers stay unless told; a run that goes on with others' parts would mix them."""
     output = f"{BUCKET}/replaced"
@@ -196,6 +223,24 @@ def test_an_output_taken_over(job: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Objects, "write", overtaken)
     assert f"{output} is at work in another process, begun later" in refused(*words(BUCKET, output))
     assert objects(output) == content(job / "whole")
+
+
+@pytest.mark.parametrize("moment", ["write", "publish"])
+def test_an_output_taken_over_by_a_run_that_has_just_begun(
+    job: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """What the other one has put there stays, be it only who it is."""
+    output = f"{BUCKET}/begun-{moment}"
+    mark = b'{"run": "another"}'
+    act = getattr(Objects, moment)
+
+    def overtaken(sink: Objects, *told) -> None:
+        fsspec.filesystem("s3").pipe_file(f"{output}/job.json", mark)
+        act(sink, *told)
+
+    monkeypatch.setattr(Objects, moment, overtaken)
+    assert f"{output} is at work in another process, begun later" in refused(*words(BUCKET, output))
+    assert objects(output)["job.json"] == mark
 
 
 def test_killed(job: Path) -> None:

@@ -248,3 +248,13 @@ def test_output_that_comes_again() -> None:
         for at in range(0, len(sent), 7):
             output.add(sent[at : min(at + 7, len(sent))])
     assert shown == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("whole", ["one\ntwo\n", "one\ntwo", "one\n", ""])
+def test_a_last_line_without_an_end(whole: str) -> None:
+    """Of whatever the shell of the cluster says last; nothing comes after it."""
+    shown: list[str] = []
+    output = _Output(shown.append)
+    output.add(whole[:5])
+    output.last(whole)
+    assert shown == whole.splitlines()
