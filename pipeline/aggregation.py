@@ -117,8 +117,7 @@ class _Share:
     def load(self, graph: DTCSR, run: tuple[int, int], length: int, distinct: bool) -> None:
         held = part(graph, [run], length)
         arrays = Arrays.of(held.graph) if self.arrays is np else Arrays.of(held.graph).to_device()
-        ticks = range(*run)
-        windows = [one for one in held.graph.windows(length, 1, distinct) if one.last in ticks]
+        windows = held.graph.windows_at(range(*run), length, distinct)
         self.edges = held.edges
         self.sides = [(incoming(one, arrays), outgoing(one, arrays)) for one in windows]
 
