@@ -34,6 +34,7 @@ def together(
     They are the ranks of torch.distributed (NCCL, each with a GPU of its own that it sees as the only one, or gloo),
     with so many threads each. `told` hears, in a thread here, what they `tell`. `work` and all of that are pickled.
     Where one of them ends early all do, and `HeadwayError` says which one, and how; so it does for one raised in any.
+    What `told` raises ends them, too.
     """
     from torch.distributed.elastic.multiprocessing import SignalException  # pyright: ignore[reportMissingImports]
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # pyright: ignore[reportMissingImports]
@@ -82,7 +83,7 @@ def together(
 
 
 class _Ears(threading.Thread):
-    """Hears all that processes say until the last of them has ended."""
+    """Hears all that processes say until the last of them has ended, or `told` raises."""
 
     def __init__(self, reader: Connection, told: Callable[[Any], None]) -> None:
         super().__init__(daemon=True)
@@ -100,11 +101,12 @@ class _Ears(threading.Thread):
                     self.refused.append(what)
                 elif kind == "broken":
                     self.broken[rank] = what
-                elif not self.trouble:
+                else:
                     try:
                         self._told(what)
-                    except Exception as error:  # it is the caller's; the processes must not wait for a reader
+                    except Exception as error:  # the caller's: the next process that says a word ends, and all do
                         self.trouble.append(error)
+                        self._reader.close()
 
 
 def _enter(writer: Connection, backend: str, threads: int, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
