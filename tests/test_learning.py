@@ -162,6 +162,22 @@ def test_one_node() -> None:
     assert TGCN(2, 4)(found, torch.ones(1, 2)).shape == (1, 4)
 
 
+def test_features_are_kept_for_the_gradient_of_weights_only() -> None:
+    found = snapshot(graph_of([(0, 1, 0), (1, 2, 0)], 3).snapshot(0))
+    x, w = numbers(3, 4).requires_grad_(), torch.ones(2, dtype=DOUBLE)
+    kept: list[tuple[int, ...]] = []
+
+    def keep(one: torch.Tensor) -> torch.Tensor:
+        kept.append(tuple(one.shape))
+        return one
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+        gcn(found, x), gcn(found, x, w)
+        assert (3, 4) not in kept
+        gcn(found, x, w.requires_grad_())
+    assert (3, 4) in kept
+
+
 def test_memory_is_shared() -> None:
     """A tensor's array is the one that kernels read."""
     from headway.pipeline.learning.functional import array
