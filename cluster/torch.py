@@ -11,13 +11,13 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ..storage.errors import HeadwayError
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # Ctrl-C is Python's: it ends processes by SIGTERM
 LOGGERS = ("torch.distributed.elastic", "torch.distributed.launcher", "torch.multiprocessing")
 LAST_WORDS = 3000  # bytes; what is longer than a page may get mixed with another process's in the pipe
 WAIT_S = 2.0
@@ -44,7 +44,7 @@ def together(
     reader, writer = get_context("spawn").Pipe(duplex=False)
     ears = _Ears(reader, told)
     try:
-        with _quiet():
+        with _quiet(), _held_back(signal.SIGINT):
             config = LaunchConfig(
                 min_nodes=1,
                 max_nodes=1,
@@ -54,11 +54,10 @@ def together(
                 rdzv_endpoint="localhost:0",
                 local_addr="localhost",
                 max_restarts=0,
+                signals_to_handle=",".join(one.name for one in SIGNALS),
             )
             return elastic_launch(config, _enter)(writer, "nccl" if gpu else "gloo", threads, work, given)[0]
     except SignalException as error:
-        if error.sigval == signal.SIGINT:
-            raise KeyboardInterrupt from None
         raise SystemExit(128 + error.sigval) from None
     except RendezvousError as error:
         raise HeadwayError(f"workers do not find each other ({error}); see that this machine knows localhost") from None
@@ -111,6 +110,7 @@ class _Ears(threading.Thread):
 
 def _enter(writer: Connection, backend: str, threads: int, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
     """What runs in each process. A result of the first one only."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     import torch  # pyright: ignore[reportMissingImports]
     import torch.distributed as dist  # pyright: ignore[reportMissingImports]
 
@@ -144,6 +144,20 @@ def use_threads(count: int) -> None:
 
     torch.set_num_threads(count)
     numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def _held_back(one: signal.Signals) -> Iterator[None]:
+    """From this thread, so from processes that it starts until they let it in: amid imports Ctrl-C is a traceback.
+
+    Another thread must be there that takes it for this process; Python's handler runs in the main one in any case.
+    """
+    resource_tracker.ensure_running()  # which lets signals in as it starts, with the first process otherwise
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {one})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
