@@ -11,13 +11,13 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ..storage.errors import HeadwayError
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # Ctrl-C is Python's: it ends processes by SIGTERM
 LOGGERS = ("torch.distributed.elastic", "torch.distributed.launcher", "torch.multiprocessing")
 LAST_WORDS = 3000  # bytes; what is longer than a page may get mixed with another process's in the pipe
 WAIT_S = 2.0
@@ -34,6 +34,7 @@ def together(
     They are the ranks of torch.distributed (NCCL, each with a GPU of its own that it sees as the only one, or gloo),
     with so many threads each. `told` hears, in a thread here, what they `tell`. `work` and all of that are pickled.
     Where one of them ends early all do, and `HeadwayError` says which one, and how; so it does for one raised in any.
+    What `told` raises ends them, too.
     """
     from torch.distributed.elastic.multiprocessing import SignalException  # pyright: ignore[reportMissingImports]
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # pyright: ignore[reportMissingImports]
@@ -43,7 +44,7 @@ def together(
     reader, writer = get_context("spawn").Pipe(duplex=False)
     ears = _Ears(reader, told)
     try:
-        with _quiet():
+        with _quiet(), _held_back(signal.SIGINT):
             config = LaunchConfig(
                 min_nodes=1,
                 max_nodes=1,
@@ -53,11 +54,10 @@ def together(
                 rdzv_endpoint="localhost:0",
                 local_addr="localhost",
                 max_restarts=0,
+                signals_to_handle=",".join(one.name for one in SIGNALS),
             )
             return elastic_launch(config, _enter)(writer, "nccl" if gpu else "gloo", threads, work, given)[0]
     except SignalException as error:
-        if error.sigval == signal.SIGINT:
-            raise KeyboardInterrupt from None
         raise SystemExit(128 + error.sigval) from None
     except RendezvousError as error:
         raise HeadwayError(f"workers do not find each other ({error}); see that this machine knows localhost") from None
@@ -82,7 +82,7 @@ def together(
 
 
 class _Ears(threading.Thread):
-    """Hears all that processes say until the last of them has ended."""
+    """Hears all that processes say until the last of them has ended, or `told` raises."""
 
     def __init__(self, reader: Connection, told: Callable[[Any], None]) -> None:
         super().__init__(daemon=True)
@@ -100,15 +100,17 @@ class _Ears(threading.Thread):
                     self.refused.append(what)
                 elif kind == "broken":
                     self.broken[rank] = what
-                elif not self.trouble:
+                else:
                     try:
                         self._told(what)
-                    except Exception as error:  # it is the caller's; the processes must not wait for a reader
+                    except Exception as error:  # the caller's: the next process that says a word ends, and all do
                         self.trouble.append(error)
+                        self._reader.close()
 
 
 def _enter(writer: Connection, backend: str, threads: int, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
     """What runs in each process. A result of the first one only."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     import torch  # pyright: ignore[reportMissingImports]
     import torch.distributed as dist  # pyright: ignore[reportMissingImports]
 
@@ -142,6 +144,20 @@ def use_threads(count: int) -> None:
 
     torch.set_num_threads(count)
     numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def _held_back(one: signal.Signals) -> Iterator[None]:
+    """From this thread, so from processes that it starts until they let it in: amid imports Ctrl-C is a traceback.
+
+    Another thread must be there that takes it for this process; Python's handler runs in the main one in any case.
+    """
+    resource_tracker.ensure_running()  # which lets signals in as it starts, with the first process otherwise
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {one})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -67,11 +67,15 @@ class SnapshotAggregation:
         For features that all snapshots share, add up over snapshots and devices.
         """
         given = self._given(list(gradients))
+        rows = given if features is None else self._given(features)
+        columns = {one.shape[-1] for one in (*rows, *given)}
+        if len(columns) > 1:
+            raise HeadwayError(f"arrays of {' and '.join(map(str, sorted(columns)))} columns; give as many in all")
         self._check_weights(weights)
         of_features = self._each(lambda share: share.sums(given[share.number], weights, 1))
         if features is None:
             return of_features, None
-        rows, whole = self._given(features), np.zeros(self.graph.events, of_features[0].dtype)
+        whole = np.zeros(self.graph.events, of_features[0].dtype)
         for edges, found in self._each(lambda share: share.products(rows[share.number], given[share.number])):
             whole[edges] += found
         return of_features, whole
@@ -117,8 +121,7 @@ class _Share:
     def load(self, graph: DTCSR, run: tuple[int, int], length: int, distinct: bool) -> None:
         held = part(graph, [run], length)
         arrays = Arrays.of(held.graph) if self.arrays is np else Arrays.of(held.graph).to_device()
-        ticks = range(*run)
-        windows = [one for one in held.graph.windows(length, 1, distinct) if one.last in ticks]
+        windows = held.graph.windows_at(range(*run), length, distinct)
         self.edges = held.edges
         self.sides = [(incoming(one, arrays), outgoing(one, arrays)) for one in windows]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .learning.job import Hear, Job
 
 PARTS = "parts"
+CURVE = "curve.csv", "curve.png"
 
 
 def train(
@@ -66,7 +67,8 @@ def train(
     _, task = given(graph, options, torch.device("cpu"))  # what is wrong with files is told before anything is written
     output.mkdir(parents=True, exist_ok=True)
     if not resume:
-        (output / CHECKPOINT).unlink(missing_ok=True)  # it must not be gone on with when this run is stopped early
+        for name in (CHECKPOINT, *CURVE):  # they must not be taken for this run's when it is stopped early
+            (output / name).unlink(missing_ok=True)
     if settings.threads != "auto":
         use_threads(settings.threads)
     job, hear = Job(output, options, epochs, resume), Hear(started, advance, told)
@@ -97,10 +99,10 @@ def _spread(
     with _cutters(settings) as workers:
         made = cut(graph, [plan.of_worker(number) for number in range(count)], options.window, 1, workers)
     save_parts(parts, made, overwrite=True)
-    dealt(count, max(one.graph.events for one in made) / max(graph.events, 1))
-    del made
-    threads = max(1, settings.thread_count() // count)
     try:
+        dealt(count, max(one.graph.events for one in made) / max(graph.events, 1))
+        del made
+        threads = max(1, settings.thread_count() // count)
         heard = {"started": hear.started, "advance": hear.advance, "told": hear.told}
         given = (job, plan, parts, device)
         return together(count, device == "cuda", threads, work, given, lambda what: heard[what[0]](what[1]))
@@ -136,11 +138,12 @@ def _devices(asked: str, settings: Settings) -> tuple[str, int]:
 
 
 def _write_curve(output: Path, curve: list[Epoch], unit: str) -> None:
-    """`curve.csv` and `curve.png`."""
+    """The files of `CURVE`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with (output / "curve.csv").open("w", newline="") as file:
+    table, image = (output / name for name in CURVE)
+    with table.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["epoch", "learned", "held_out"])
         rows.writerows((one.epoch, one.learned, one.held_out) for one in curve)
@@ -152,4 +155,4 @@ def _write_curve(output: Path, curve: list[Epoch], unit: str) -> None:
     axes.set_xlabel("epoch")
     axes.set_ylabel(unit)
     axes.legend()
-    figure.savefig(output / "curve.png")
+    figure.savefig(image)

@@ -104,12 +104,16 @@ def parsed(text: bytes) -> dict | None:
 
 
 def replace(file: Path, write: Callable[[Path], object]) -> None:
-    """Write a file whole: beside, to disk, renamed."""
+    """Write a file whole: beside, to disk, renamed. Nothing is left beside it after an exception."""
     beside = file.with_name(file.name + ".tmp")
-    write(beside)
-    with beside.open("rb") as stream:
-        os.fsync(stream.fileno())
-    beside.replace(file)
+    try:
+        write(beside)
+        with beside.open("rb") as stream:
+            os.fsync(stream.fileno())
+        beside.replace(file)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def publish(folder: Path, output: Path, overwrite: bool) -> None:

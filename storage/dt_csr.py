@@ -6,7 +6,7 @@ N nodes, M stored events, T ticks, K distinct (row, tick) pairs of a side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
@@ -155,8 +155,12 @@ class DTCSR:
         """
         if length < 1 or step < 1:
             raise HeadwayError(f"windows of {length} ticks every {step}; both are at least 1")
+        yield from self.windows_at(range(0, self.ticks, step), length, distinct)
+
+    def windows_at(self, ends: Iterable[int], length: int = 1, distinct: bool = False) -> Iterator[Window]:
+        """As `windows`, those that end at these ticks, which ascend; the others cost no copy."""
         sides = [_Cursors(side, self.end is None) for side in (self.by_source, self.by_destination)]
-        for last in range(0, self.ticks, step):
+        for last in ends:
             first = max(0, last - length + 1)
             yield Window(self, first, last, distinct, *(side.move(first, last) for side in sides))
 

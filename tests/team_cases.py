@@ -17,7 +17,7 @@ from headway.pipeline.learning.plan import Plan
 from headway.pipeline.learning.snapshots import Snapshot, Snapshots
 from headway.pipeline.learning.spread import handed_over, run_through
 from headway.pipeline.learning.team import Team
-from headway.pipeline.learning.team_training import epochs
+from headway.pipeline.learning.training import epochs
 from headway.pipeline.snapshots import part
 
 HIDDEN, INPUTS = 3, 4

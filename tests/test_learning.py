@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from headway.pipeline.learning import gates  # noqa: E402
+from headway.pipeline.learning import gates, tasks  # noqa: E402
 from headway.pipeline.learning.functional import gcn, mean, total  # noqa: E402
 from headway.pipeline.learning.layers import GCN, TGCN  # noqa: E402
 from headway.pipeline.learning.snapshots import Snapshot, Snapshots  # noqa: E402
+from headway.pipeline.learning.team import Team  # noqa: E402
 
 DOUBLE = torch.float64
 
@@ -145,10 +146,36 @@ def test_graph_without_events() -> None:
     assert layer.conv_z.lin.weight.grad.any()
 
 
+def test_a_step_moves_every_parameter_alike_for_any_number_of_workers() -> None:
+    """A tick without links gives the map of the state a gradient of 0, not none: Adam goes on."""
+    of = graph_of([(0, 1, 0), (1, 2, 3)], 3)
+    snapshots, model, task = Snapshots(of), tasks.Model(8, 4), tasks.Links(of, None, 0)
+    state = model.layer(snapshots.of(of.snapshot(0)), torch.ones(3, 8))
+    task.loss(model, state, snapshots.of(of.snapshot(1)), 1).backward()
+    Team(0, 1).add_up(model.parameters())
+    assert all(one.grad is not None and not one.grad.any() for one in model.parameters())
+
+
 def test_one_node() -> None:
     found = snapshot(graph_of([(0, 0, 0)], 1).snapshot(0))
     assert gcn(found, torch.full((1, 2), 3.0)).tolist() == [[3, 3]]
     assert TGCN(2, 4)(found, torch.ones(1, 2)).shape == (1, 4)
+
+
+def test_features_are_kept_for_the_gradient_of_weights_only() -> None:
+    found = snapshot(graph_of([(0, 1, 0), (1, 2, 0)], 3).snapshot(0))
+    x, w = numbers(3, 4).requires_grad_(), torch.ones(2, dtype=DOUBLE)
+    kept: list[tuple[int, ...]] = []
+
+    def keep(one: torch.Tensor) -> torch.Tensor:
+        kept.append(tuple(one.shape))
+        return one
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+        gcn(found, x), gcn(found, x, w)
+        assert (3, 4) not in kept
+        gcn(found, x, w.requires_grad_())
+    assert (3, 4) in kept
 
 
 def test_memory_is_shared() -> None:

@@ -79,6 +79,17 @@ def test_windows_of_a_part(case: tuple[DTCSR, list[Run], int, int, bool]) -> Non
 
 
 @given(cases())
+def test_windows_at_some_ticks(case: tuple[DTCSR, list[Run], int, int, bool]) -> None:
+    """Those that a sweep over all ticks gives."""
+    graph, some, length, _, distinct = case
+    ends = [tick for first, last in some for tick in range(first, last)]
+    whole = list(graph.windows(length, 1, distinct))
+    for mine, end in zip(graph.windows_at(ends, length, distinct), ends, strict=True):
+        assert (mine.first, mine.last) == (whole[end].first, end)
+        same(mine, whole[end], np.arange(graph.events))
+
+
+@given(cases())
 def test_a_part_holds_no_more(case: tuple[DTCSR, list[Run], int, int, bool]) -> None:
     """Each of its events is in a window of the whole graph that is needed; its twin has the same events."""
     graph, some, length, ahead, _ = case

@@ -78,6 +78,9 @@ def test_wrong_input() -> None:
         sums.forward([np.ones((2, 3, 2))])
     with pytest.raises(hw.HeadwayError, match=r"weights \[3\]; give \[2\]"):
         sums.forward(np.ones((3, 2)), np.ones(3))
+    ends = [np.ones((last - first, 3, 5)) for first, last in sums.runs]
+    with pytest.raises(hw.HeadwayError, match="arrays of 2 and 5 columns"):
+        sums.backward(ends, np.ones((3, 2)))
     for wrong, what in (({"device": "tpu"}, "there are auto"), ({"count": 0}, "least 1"), ({"length": 0}, "least 1")):
         with pytest.raises(hw.HeadwayError, match=what):
             hw.SnapshotAggregation(graph, **wrong)

@@ -9,7 +9,7 @@ import pytest
 from command import done, refused
 from dynamic_graphs import graph_of
 from headway.pipeline.dynamic_graph import DTCSR
-from headway.pipeline.train import Options, train
+from headway.pipeline.train import Epoch, Options, train
 from headway.storage.errors import HeadwayError
 
 pytest.importorskip("torch")
@@ -85,3 +85,33 @@ def test_the_command(tmp_path: Path) -> None:
     assert done(*words, "--epochs", "3", "--resume").startswith("epoch 3: loss ")
     assert done(*words, "--epochs", "3", "--resume", "--quiet") == ""
     assert "--overwrite to begin anew" in refused(*words)
+
+
+def test_begun_anew_and_stopped(tmp_path: Path) -> None:
+    """No curve of the run before lies beside the checkpoint of this one."""
+    out = tmp_path / "model"
+    train(periodic(), out, Options(hidden=4), 1)
+
+    def stop(epoch: Epoch) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(periodic(), out, Options(hidden=4, seed=1), 2, overwrite=True, told=stop)
+    assert [path.name for path in out.iterdir()] == ["checkpoint.pt"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_full_disk(tmp_path: Path) -> None:
+    """One line, and the checkpoint of before."""
+    out, beside = tmp_path / "model", tmp_path / "model" / "checkpoint.pt.tmp"
+    out.mkdir()
+    beside.symlink_to("/dev/full")
+    with pytest.raises(HeadwayError, match=r"checkpoint.pt: No space left on device; make room, then begin again"):
+        train(periodic(), out, Options(hidden=4), 1, overwrite=True)
+    assert not list(out.iterdir())
+    train(periodic(), out, Options(hidden=4), 1)
+    held = (out / "checkpoint.pt").read_bytes()
+    beside.symlink_to("/dev/full")
+    with pytest.raises(HeadwayError, match="go on with --resume"):
+        train(periodic(), out, Options(hidden=4), 2, resume=True)
+    assert (out / "checkpoint.pt").read_bytes() == held

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from itertools import product
 from multiprocessing import active_children
@@ -96,7 +98,7 @@ def test_a_lost_worker_and_a_run_that_goes_on(tmp_path: Path) -> None:
     assert 0.5 < shares[0][1] < 0.8  # half of each step's ticks, and the one after
     assert time.monotonic() - begun < 60
     assert heard[0].epoch == 1
-    assert {path.name for path in out.iterdir()} - {"checkpoint.new"} == {"checkpoint.pt"}
+    assert {path.name for path in out.iterdir()} - {"checkpoint.pt.tmp"} == {"checkpoint.pt"}
     done = len(torch.load(out / "checkpoint.pt", weights_only=True)["curve"])
     assert done >= len(heard)
     curve = train(periodic(), out, options, done + 1, resume=True, settings=spread(3))
@@ -107,6 +109,48 @@ def test_a_lost_worker_and_a_run_that_goes_on(tmp_path: Path) -> None:
         assert one.held_out == pytest.approx(other.held_out, rel=1e-5)
     one = train(periodic(), out, options, done + 2, resume=True)
     assert one[:-1] == curve  # and by one alone
+
+
+def test_who_cannot_be_told_ends_the_job(tmp_path: Path) -> None:
+    """Not one epoch after another that nobody hears of."""
+
+    def leave(epoch: Epoch) -> None:
+        raise BrokenPipeError
+
+    begun = time.monotonic()
+    with pytest.raises(BrokenPipeError):
+        train(periodic(), tmp_path / "model", Options(hidden=4), 10**6, settings=spread(2), told=leave)
+    assert time.monotonic() - begun < 60
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {"checkpoint.pt"}
+
+
+@pytest.mark.parametrize("later", [2.0, 0.0])
+def test_ctrl_c(later: float, tmp_path: Path) -> None:
+    """It reaches a terminal's whole process group, workers amid their imports, too: one line, nothing half made."""
+    periodic().save(tmp_path / "graph")
+    words = ["train", "graph", "-o", "model", "--epochs", "1000000", "--set", "train.workers=2", "--set", "threads=1"]
+    code = "from headway.pipeline.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    for _ in range(1 if later else 2):
+        assert process.stdout.readline()
+    time.sleep(later)
+    os.killpg(process.pid, signal.SIGINT)
+    begun = time.monotonic()
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - begun < 20
+    assert process.returncode == 130
+    assert [line for line in err.splitlines() if " ticks, " not in line] == ["headway: interrupted"]
+    assert {path.name for path in (tmp_path / "model").iterdir()} - {"checkpoint.pt.tmp"} == (
+        set() if later else {"checkpoint.pt"}
+    )
 
 
 def test_what_is_wrong_with_several_workers(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 
 from ...storage.errors import HeadwayError
+from ..unfinished import replace
 from .options import Epoch, Options
 from .tasks import Model
 
@@ -16,7 +18,7 @@ from .tasks import Model
 def save(
     path: Path, options: Options, nodes: int, columns: int, curve: list[Epoch], model: Model, optimizer: Any
 ) -> None:
-    """Whole or not at all."""
+    """Whole or not at all. Raises `HeadwayError` where the disk is full."""
     found = {
         "options": asdict(options),
         "columns": columns,
@@ -25,9 +27,13 @@ def save(
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
-    beside = path.with_suffix(".new")
-    torch.save(found, beside)
-    beside.replace(path)
+    memory = io.BytesIO()  # of a file that can't be written, PyTorch says nothing that helps
+    torch.save(found, memory)
+    try:
+        replace(path, lambda beside: beside.write_bytes(memory.getbuffer()))
+    except OSError as error:
+        way_out = "go on with --resume" if path.exists() else "begin again"
+        raise HeadwayError(f"{path}: {error.strerror}; make room, then {way_out}") from error
 
 
 def opened(path: Path, options: Options) -> dict[str, Any]:

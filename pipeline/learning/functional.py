@@ -64,7 +64,7 @@ def gcn(
 class _Total(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, weights: Tensor | None, snapshot: Snapshot) -> Tensor:
-        ctx.save_for_backward(features, weights)
+        ctx.save_for_backward(features if ctx.needs_input_grad[1] else None, weights)
         ctx.snapshot = snapshot
         return _sums(snapshot.incoming, features, weights)
 

@@ -12,11 +12,12 @@ import torch  # pyright: ignore[reportMissingImports]
 from ...storage.dt_csr import DTCSR
 from ...storage.errors import HeadwayError
 from ...storage.parts import load_part
-from . import checkpoint, tasks, team_training, training
+from . import checkpoint, tasks
 from .options import Epoch, Options
 from .plan import Plan
 from .snapshots import Snapshots
 from .team import Team
+from .training import epochs
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -49,7 +50,7 @@ def given(graph: DTCSR, options: Options, place: torch.device) -> tuple[tasks.Fe
 def run(
     job: Job, graph: DTCSR, device: str, hear: Hear, plan: Plan | None = None, team: Team | None = None
 ) -> list[Epoch]:
-    """The curve. With a plan and a team: this worker's part, `graph` holding what it needs; the first one saves.
+    """The curve. With a plan and a team: of this worker, whose part `graph` is; the first one saves.
 
     Raises `HeadwayError`.
     """
@@ -63,17 +64,14 @@ def run(
     if job.resume:
         curve = checkpoint.restore(job.output / CHECKPOINT, options, *of_graph, model, optimizer)
     hear.started(max(job.epochs - len(curve), 0) * (graph.ticks - 1))
-    first, loss = len(curve) + 1, task.loss
-    if plan is None or team is None:
-        loop = training.epochs(model, optimizer, snapshots, features, loss, options.truncated, first, hear.advance)
-    else:
-        loop = team_training.epochs(model, optimizer, snapshots, features, loss, plan, team, first, hear.advance)
+    plan, team = plan or Plan.of(graph, options.window, options.truncated, 1), team or Team(0, 1)
+    loop = epochs(model, optimizer, snapshots, features, task.loss, plan, team, len(curve) + 1, hear.advance)
     while len(curve) < job.epochs:
         epoch = Epoch(len(curve) + 1, *next(loop))
         if not epoch.learned < float("inf"):
             raise HeadwayError(f"epoch {epoch.epoch}: the loss is {epoch.learned}; a smaller --lr, or other features")
         curve.append(epoch)
-        if team is None or team.rank == 0:
+        if team.rank == 0:
             checkpoint.save(job.output / CHECKPOINT, options, *of_graph, curve, model, optimizer)
         hear.told(epoch)
     return curve

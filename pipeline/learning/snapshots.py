@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,11 @@ class Snapshots:
     def __iter__(self) -> Iterator[Snapshot]:
         length, step, distinct = self._how
         return map(self.of, self.graph.windows(length, step, distinct))
+
+    def at(self, ends: Iterable[int]) -> Iterator[Snapshot]:
+        """Those that end at these ticks, which ascend, whatever `step` is."""
+        length, _, distinct = self._how
+        return map(self.of, self.graph.windows_at(ends, length, distinct))
 
     def __len__(self) -> int:
         return len(range(0, self.graph.ticks, self._how[1]))

@@ -8,7 +8,7 @@ after its run to the next, and gets back its gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -128,9 +128,9 @@ def handed_over(
 
 
 def run_through(
-    layer: Any, pairs: Sequence[Pair], features: Callable[[Snapshot], Tensor], loss: Loss
+    layer: Any, pairs: Iterable[Pair], features: Callable[[Snapshot], Tensor], loss: Loss
 ) -> Callable[[int, Tensor], tuple[Tensor, Tensor | None]]:
-    """A step for `handed_over`: one sequence through a worker's snapshots."""
+    """A step for `handed_over`: one sequence through a worker's snapshots; several go through them again."""
 
     def step(sequence: int, state: Tensor) -> tuple[Tensor, Tensor | None]:
         losses = []

@@ -15,7 +15,7 @@ from ..snapshots import Run
 
 @dataclass(frozen=True)
 class Team:
-    """Worker `rank` of `size`: ranks of a group of torch.distributed, None for all there are."""
+    """Worker `rank` of `size`: ranks of a group of torch.distributed, None for all there are; one alone needs none."""
 
     rank: int
     size: int
@@ -30,15 +30,19 @@ class Team:
         """Make each gradient the sum of all workers'; one without any has added nothing."""
         learned = [one for one in parameters if one.requires_grad]
         mine = [torch.zeros_like(one) if one.grad is None else one.grad for one in learned]
-        whole = torch.cat([one.reshape(-1) for one in mine])
-        dist.all_reduce(whole, group=self.group)
+        whole = self._sum(torch.cat([one.reshape(-1) for one in mine]))
         for one, part in zip(learned, whole.split([one.numel() for one in learned]), strict=True):
             one.grad = part.view_as(one)
 
     def sums(self, numbers: Tensor) -> list[float]:
         """Sums over all workers, float64."""
-        dist.all_reduce(numbers, group=self.group)
-        return numbers.tolist()
+        return self._sum(numbers).tolist()
+
+    def _sum(self, tensor: Tensor) -> Tensor:
+        """Over all workers, in place."""
+        if self.size > 1:
+            dist.all_reduce(tensor, group=self.group)
+        return tensor
 
     def sent(self, tensor: Tensor, rank: int) -> tuple[Any, Tensor]:
         """Begin to send; keep what this gives until `wait` of its first has returned."""
