@@ -128,12 +128,15 @@ def _enter(writer: Connection, backend: str, threads: int, work: Callable[..., A
         return found if rank == 0 else None
     except HeadwayError as error:
         writer.send(("refused", rank, str(error)[:LAST_WORDS]))
-    except torch.OutOfMemoryError as error:
-        cause = str(error).partition("\n")[0]
-        writer.send(("refused", rank, f"worker {rank}: {cause}; give it less, or go on with more workers by --resume"))
-    except Exception:
-        time.sleep(WAIT_S)
-        writer.send(("broken", rank, traceback.format_exc()[-LAST_WORDS:]))
+    except Exception as error:
+        cause = str(error).partition("\n")[0] or "out of memory"
+        # PyTorch has an error of its own for a GPU's memory only.
+        if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in cause:
+            way_out = "give it less, or go on with more workers by --resume"
+            writer.send(("refused", rank, f"worker {rank}: {cause}; {way_out}"))
+        else:
+            time.sleep(WAIT_S)
+            writer.send(("broken", rank, traceback.format_exc()[-LAST_WORDS:]))
     raise SystemExit(1)
 
 

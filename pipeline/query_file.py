@@ -58,12 +58,12 @@ class QueryFile:
         """Good queries and the errors (`query_id`, `error`) of each 65,536 rows, in order."""
         ids = _known(store)
 
-        def checked(numbered: tuple[int, pa.Table]) -> tuple[Queries, pa.Table]:
+        def look(numbered: tuple[int, pa.Table]) -> tuple[Queries, pa.Table]:
             number, table = numbered
             return _check(table, number * PART, self, ids, store.timetable.horizon, destinations)
 
         with closing(prefetched(_parts(self.path, destinations), 1)) as tables:
-            yield from run_ahead(checked, enumerate(tables), CHECKERS)
+            yield from run_ahead(look, enumerate(tables), CHECKERS)
 
 
 def open_queries(path: Path, destinations: bool) -> QueryFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -60,12 +61,15 @@ def train(
         raise HeadwayError(f"--epochs {epochs}: it must be at least 1")
     if resume:
         checkpoint.opened(output / CHECKPOINT, options)
-    elif output.exists() and not overwrite and (not output.is_dir() or any(output.iterdir())):
+    elif output.exists() and not overwrite and not _holds_nothing(output):
         raise HeadwayError(f"{output} exists; pass --resume to go on with it, or --overwrite to begin anew")
+    if device not in ("auto", "cpu", "cuda"):
+        raise HeadwayError(f"device {device!r}; there are auto, cpu and cuda")
     settings = settings or Settings()
     where, count = _devices(device, settings)
     _, task = given(graph, options, torch.device("cpu"))  # what is wrong with files is told before anything is written
     output.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(output / PARTS, ignore_errors=True)  # of a run that was killed
     if not resume:
         for name in (CHECKPOINT, *CURVE):  # they must not be taken for this run's when it is stopped early
             (output / name).unlink(missing_ok=True)
@@ -78,6 +82,14 @@ def train(
         curve = _spread(job, graph, where, count, settings, hear, dealt)
     _write_curve(output, curve, task.name)
     return curve
+
+
+def _holds_nothing(output: Path) -> bool:
+    """Whether there is no more than a run leaves that was killed before its first epoch ended."""
+    if not output.is_dir():
+        return False
+    left = re.compile(rf"{PARTS}|\.{PARTS}\..*|checkpoint\.pt\.tmp")
+    return all(left.fullmatch(one.name) for one in output.iterdir())
 
 
 def _spread(

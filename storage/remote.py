@@ -17,6 +17,7 @@ from .errors import HeadwayError
 from .folder import replacing
 
 EXTRAS = {"s3": "s3", "gs": "gcs", "gcs": "gcs"}
+NO_FOLDER = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 
 def is_url(source: str | Path) -> bool:
@@ -47,6 +48,9 @@ def _opened(url: str) -> Iterator[tuple[Any, str]]:
         way_out = "check the address, your credentials and the network"
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
             way_out = "make room on this machine, or set TMPDIR and XDG_CACHE_HOME to another disk"
+        elif isinstance(error, OSError) and isinstance(error.filename, str | Path) and error.errno in NO_FOLDER:
+            cause = f"{error.filename}: {cause}"
+            way_out = "set TMPDIR and XDG_CACHE_HOME to folders that can be written to"
         raise HeadwayError(f"{url}: {cause}; {way_out}") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,3 +186,8 @@ def sequences() -> list[tuple[float, float]]:
         return []
     far = max(float((a - b).abs().max()) for a, b in zip(ends, theirs, strict=True))
     return [(float((mine - whole).norm() / whole.norm()), far)]
+
+
+def too_much(say: Callable[[Any], None], array: str) -> None:
+    """More than any machine has."""
+    torch.empty(2**50) if array == "tensor" else np.empty(2**50)

@@ -283,3 +283,11 @@ def test_wrong_urls(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert re.search("s3://transit/x: Could not connect to the endpoint URL.*; check the address", line())
     monkeypatch.undo()
     fsspec.filesystem("s3").clear_instance_cache()
+
+
+def test_a_cache_that_cannot_be_written(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of this machine is at fault, not the network."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(HeadwayError, match=r"file/headway.*: Not a directory; set TMPDIR and XDG_CACHE_HOME"):
+        local(f"{BUCKET}/the.store")

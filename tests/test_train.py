@@ -12,7 +12,10 @@ from headway.pipeline.dynamic_graph import DTCSR
 from headway.pipeline.train import Epoch, Options, train
 from headway.storage.errors import HeadwayError
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+
+from headway.pipeline.learning.snapshots import Snapshots  # noqa: E402
+from headway.pipeline.learning.tasks import Features  # noqa: E402
 
 
 def periodic(nodes: int = 6, ticks: int = 24) -> DTCSR:
@@ -68,6 +71,14 @@ def test_wrong_input(tmp_path: Path) -> None:
     for wrong, what in (({"hidden": 0}, "--hidden 0"), ({"lr": 0.0}, "--lr"), ({"window": 0}, "--window 0")):
         with pytest.raises(HeadwayError, match=what):
             Options(**wrong)
+    for wrong, what in (
+        ({"task": "edges"}, "--task 'edges'; there are nodes and links"),
+        ({"model": "gru"}, "--model"),
+    ):
+        with pytest.raises(HeadwayError, match=what):
+            Options(**wrong)
+    with pytest.raises(HeadwayError, match="device 'gpu'; there are auto, cpu and cuda"):
+        train(graph, out, Options(), 1, device="gpu")
     train(graph, out, Options(), 1)
     with pytest.raises(HeadwayError, match="--resume to go on"):
         train(graph, out, Options(), 1)
@@ -115,3 +126,26 @@ def test_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(HeadwayError, match="go on with --resume"):
         train(periodic(), out, Options(hidden=4), 2, resume=True)
     assert (out / "checkpoint.pt").read_bytes() == held
+
+
+def test_what_a_killed_run_leaves_before_its_first_epoch(tmp_path: Path) -> None:
+    """It is not in the way, and goes; what is somebody else's stays."""
+    out = tmp_path / "model"
+    (out / "parts").mkdir(parents=True)
+    (out / "parts" / "0.npy").write_text("")
+    (out / "checkpoint.pt.tmp").write_text("")
+    train(periodic(), out, Options(hidden=4), 1)
+    assert sorted(path.name for path in out.iterdir()) == ["checkpoint.pt", "curve.csv", "curve.png"]
+    (tmp_path / "other" / "parts").mkdir(parents=True)
+    (tmp_path / "other" / "letter.txt").write_text("")
+    with pytest.raises(HeadwayError, match="--overwrite to begin anew"):
+        train(periodic(), tmp_path / "other", Options(hidden=4), 1)
+
+
+def test_features_that_do_not_change_are_read_once(tmp_path: Path) -> None:
+    graph = periodic()
+    np.save(tmp_path / "x.npy", np.arange(graph.nodes * 2).reshape(-1, 2))
+    features = Features(graph, tmp_path / "x.npy", 0, torch.device("cpu"))
+    one, other = (features(Snapshots(graph).of(graph.snapshot(tick))) for tick in (0, 1))
+    assert one is other
+    assert one.tolist() == np.arange(graph.nodes * 2).reshape(-1, 2).tolist()

@@ -24,7 +24,7 @@ from headway.storage.errors import HeadwayError
 
 torch = pytest.importorskip("torch")
 
-from team_cases import Case, differences  # noqa: E402
+from team_cases import Case, differences, too_much  # noqa: E402
 
 WORKERS = 4
 GPUS = 0 if devices.cuda_device().trouble else devices.cuda_device().count
@@ -167,6 +167,16 @@ def test_what_is_wrong_with_several_workers(tmp_path: Path) -> None:
         train(periodic(), out, Options(features=str(tmp_path / "x.npy")), 1, settings=spread(2))
     assert not list(out.iterdir())  # so that it may be begun again
     train(periodic(6), out, Options(hidden=2), 1)
+
+
+@pytest.mark.parametrize("array", ["tensor", "array"])
+def test_a_worker_without_memory(array: str) -> None:
+    """One line with what PyTorch or NumPy says, and no traceback."""
+    with pytest.raises(
+        HeadwayError, match=r"worker 0: .*allocate.*; give it less, or go on with more workers"
+    ) as raised:
+        together(1, False, 1, too_much, (array,), lambda what: None)
+    assert "\n" not in str(raised.value)
 
 
 def test_gpus_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

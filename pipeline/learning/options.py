@@ -23,6 +23,9 @@ class Options:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name, known in (("task", ("nodes", "links")), ("model", ("tgcn", "gconvgru"))):
+            if getattr(self, name) not in known:
+                raise HeadwayError(f"--{name} {getattr(self, name)!r}; there are {' and '.join(known)}")
         for name, least in (("window", 1), ("hidden", 1), ("truncated", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise HeadwayError(f"--{name} {getattr(self, name)}: it must be at least {least}")

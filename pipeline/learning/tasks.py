@@ -29,13 +29,16 @@ class Features:
         self._array = None if path is None else _array(path, (graph.nodes,), graph.ticks, (2, 3))
         noise = np.random.default_rng(seed).normal(size=(graph.nodes, RANDOM)).astype(np.float32)
         self._noise, self._device = torch.from_numpy(noise).to(device), device
+        self._fixed = None if self._array is None or self._array.ndim == 3 else self._tensor(self._array)
         self.columns = 2 + RANDOM if self._array is None else self._array.shape[-1]
 
     def __call__(self, snapshot: Snapshot) -> Tensor:
         if self._array is None:
             degrees = torch.stack([snapshot.in_degrees, snapshot.out_degrees], 1)
             return torch.cat([degrees.float().log1p(), self._noise], 1)
-        rows = self._array[snapshot.window.last] if self._array.ndim == 3 else self._array
+        return self._tensor(self._array[snapshot.window.last]) if self._fixed is None else self._fixed
+
+    def _tensor(self, rows: np.ndarray) -> Tensor:
         return torch.from_numpy(np.array(rows, np.float32)).to(self._device)
 
 
