@@ -34,8 +34,7 @@ def real_store(name: str) -> Store:
 def test_real_feeds(algorithm: str, name: str) -> None:
     store = real_store(name)
     for sync in SYNCS:
-        count = 1000 if sync == "device" else 50  # a round a launch takes longer
-        assert_rounds_equal_to_scan(store, algorithm, sync, random_queries(store, count, 1))
+        assert_rounds_equal_to_scan(store, algorithm, sync, random_queries(store, 1000, 1))
 
 
 @pytest.mark.parametrize("sync", SYNCS)

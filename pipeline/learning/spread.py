@@ -8,7 +8,8 @@ after its run to the next, and gets back its gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -61,28 +62,40 @@ def exchanged(
     All workers of the deal must call this.
     """
     learn = torch.is_grad_enabled()
-    if pairs:
-        convolved = torch.stack([layer.convolved(now, features(now)) for now, _ in pairs])
-    else:
-        convolved = state.new_empty(0, deal.nodes[-1][1], layer.width)
-    given = deal.by_node(convolved.detach()).requires_grad_(learn and layer.learned)
+    convolved: deque[Tensor] = deque()
+    losses: list[Tensor] = []
+
+    def convolving() -> Iterator[Tensor]:
+        for now, _ in pairs:
+            convolved.append(layer.convolved(now, features(now)))
+            yield convolved[-1].detach()
+
+    # Not one graph of autograd: all must take part in each exchange, also who has no snapshots.
+    given = deal.by_node(convolving(), state, layer.width).requires_grad_(learn and layer.learned)
     states = []
     for one in given.unbind():
         state = layer.following(one, state)
         states.append(state)
     held = torch.stack(states)
-    whole = deal.by_tick(held.detach()).requires_grad_(learn)
-    # Not one graph of autograd: all must take part in each exchange, also who has no snapshots.
-    losses = _sum([loss(one, after) for one, (_, after) in zip(whole.unbind(), pairs, strict=True)])
+
+    def losing() -> Iterator[Tensor]:
+        for whole, (_, after) in zip(deal.by_tick(held.detach()), pairs, strict=True):
+            lost = loss(whole.requires_grad_(learn), after)
+            losses.append(lost.detach())
+            if learn:
+                lost.backward()
+                yield torch.zeros_like(whole) if whole.grad is None else whole.grad
+
     if learn:
-        if losses is not None:
-            losses.backward()
-        held.backward(deal.by_node(torch.zeros_like(whole) if whole.grad is None else whole.grad))
+        held.backward(deal.by_node(losing(), state, layer.hidden))
         if layer.learned:
-            gradient = deal.by_tick(torch.zeros_like(given) if given.grad is None else given.grad)
-            if pairs:
-                convolved.backward(gradient)
-    return 0.0 if losses is None else losses.item(), state.detach()
+            gradients = deal.by_tick(torch.zeros_like(given) if given.grad is None else given.grad)
+            for gradient in gradients:
+                convolved.popleft().backward(gradient)
+    else:
+        deque(losing(), 0)
+    total = _sum(losses)
+    return 0.0 if total is None else total.item(), state.detach()
 
 
 def handed_over(

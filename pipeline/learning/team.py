@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,34 +73,72 @@ class Team:
 class Deal:
     """Of a segment each worker's run of ticks, and of the nodes each one's rows.
 
-    `by_node` and `by_tick` are each other's inverse, and each other's gradient.
+    `by_node` and `by_tick` are each other's inverse, and each other's gradient. Ticks go one at a time, those of all
+    workers side by side, so that devices compute while others are on their way.
     """
 
     team: Team
     ticks: list[Run]
     nodes: list[Run]
 
-    def by_node(self, rows: Tensor) -> Tensor:
-        """[own ticks, all nodes, F] to [all ticks, own nodes, F]."""
-        ticks, _, columns = rows.shape
-        mine = _length(self.nodes[self.team.rank])
-        give = [ticks * _length(share) * columns for share in self.nodes]
-        take = [_length(run) * mine * columns for run in self.ticks]
-        parts = [rows[:, first:last].reshape(-1) for first, last in self.nodes]
-        out = rows.new_empty(sum(map(_length, self.ticks)), mine, columns)
-        dist.all_to_all_single(out.view(-1), torch.cat(parts), take, give, group=self.team.group)
+    def by_node(self, rows: Iterable[Tensor], like: Tensor, columns: int) -> Tensor:
+        """[all nodes, columns] of each own tick to [all ticks, own nodes, columns]."""
+        mine = self.nodes[self.team.rank]
+        out, sources = like.new_empty(self.ticks[-1][1] - self.ticks[0][0], _length(mine), columns), iter(rows)
+        on_the_way = []
+        for turn in range(self._turns()):
+            source = next(sources, None)
+            going = [None if source is None else source[first:last] for first, last in self.nodes]
+            coming = [None if tick is None else out[tick] for tick in self._at(turn)]
+            on_the_way.append((self._passed(going, coming), going))
+        for works, _ in on_the_way:
+            _wait(works)
         return out
 
-    def by_tick(self, rows: Tensor) -> Tensor:
-        """[all ticks, own nodes, F] to [own ticks, all nodes, F]."""
-        _, mine, columns = rows.shape
-        ticks = _length(self.ticks[self.team.rank])
-        give = [_length(run) * mine * columns for run in self.ticks]
-        take = [ticks * _length(share) * columns for share in self.nodes]
-        out = rows.new_empty(sum(take))
-        dist.all_to_all_single(out, rows.reshape(-1), take, give, group=self.team.group)
-        parts = zip(out.split(take), self.nodes, strict=True)
-        return torch.cat([part.view(ticks, _length(share), columns) for part, share in parts], 1)
+    def by_tick(self, rows: Tensor) -> Iterator[Tensor]:
+        """[all ticks, own nodes, columns] to [all nodes, columns] of each own tick, as they come."""
+        on_the_way = deque()
+        for turn in range(self._turns()):
+            at = self._at(turn)
+            whole = None if at[self.team.rank] is None else rows.new_empty(self.nodes[-1][1], rows.shape[2])
+            going = [None if tick is None else rows[tick] for tick in at]
+            coming = [None if whole is None else whole[first:last] for first, last in self.nodes]
+            on_the_way.append((self._passed(going, coming), whole))
+
+        def arrived() -> Iterator[Tensor]:
+            while on_the_way:
+                works, whole = on_the_way.popleft()
+                _wait(works)
+                if whole is not None:
+                    yield whole
+
+        return arrived()
+
+    def _turns(self) -> int:
+        return max(map(_length, self.ticks))
+
+    def _at(self, turn: int) -> list[int | None]:
+        """Of each worker its tick then, from the segment's first on."""
+        begin = self.ticks[0][0]
+        return [first - begin + turn if first + turn < last else None for first, last in self.ticks]
+
+    def _passed(self, going: list[Tensor | None], coming: list[Tensor | None]) -> list[Any]:
+        """Begin to pass what goes to each worker and comes from it; own rows are copied."""
+        operations = []
+        for rank, (sent, received) in enumerate(zip(going, coming, strict=True)):
+            if rank == self.team.rank:
+                if sent is not None and received is not None:
+                    received.copy_(sent)
+                continue
+            for operation, tensor in ((dist.isend, sent), (dist.irecv, received)):
+                if tensor is not None and tensor.numel():
+                    operations.append(dist.P2POp(operation, tensor, group=self.team.group, group_peer=rank))
+        return dist.batch_isend_irecv(operations) if operations else []
+
+
+def _wait(works: list[Any]) -> None:
+    for work in works:
+        work.wait()
 
 
 def _length(run: Run) -> int:
