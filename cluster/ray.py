@@ -19,8 +19,8 @@ from .installed import installed
 
 CONNECT_S, START_S = 5, 600
 """Seconds that a cluster may take to answer, and that there may be no actor that has started."""
-IN_FLIGHT = 2  # items of an actor at once, so that one computes while the other is packed
-AHEAD = 4  # items for each actor that are taken before the first of them is given back
+IN_FLIGHT = {False: 2, True: 4}  # items of an actor without and with a GPU, so that it computes while others are packed
+AHEAD = 2  # times as many are taken before the first of them is given back
 STARTS = 3  # deaths one after another of actors that start
 
 Make = Callable[[bool, int], Callable[[Any], Any]]
@@ -105,7 +105,7 @@ class Pool:
         waiting: deque[_Job] = deque()
         more = True
         while more or order:
-            while more and len(order) < AHEAD * self.room.count:
+            while more and len(order) < AHEAD * IN_FLIGHT[self.room.gpu] * self.room.count:
                 try:
                     order.append(_Job(next(source), tries, alone, waiting))
                     waiting.append(order[-1])
@@ -137,7 +137,7 @@ class Pool:
         options = {
             "num_cpus": 1 if room.gpu else room.threads,
             "num_gpus": int(room.gpu),
-            "max_concurrency": IN_FLIGHT,
+            "max_concurrency": IN_FLIGHT[room.gpu],
             "scheduling_strategy": "SPREAD",
         }
         worker: Any = ray.remote(_Worker)
@@ -153,7 +153,7 @@ class Pool:
             if not actor.running:
                 self._give(actor, job)
         plain = [job for job in waiting if not job.alone]
-        for busy in range(IN_FLIGHT):
+        for busy in range(IN_FLIGHT[self.room.gpu]):
             for actor in free:
                 if plain and len(actor.running) == busy:
                     self._give(actor, plain.pop(0))

@@ -14,16 +14,23 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def run_ahead(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iterator[R]:
-    """Results in order, computed on threads that run a little ahead of whoever takes them."""
+def run_ahead(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Generator[R, None, None]:
+    """Results in order, computed on threads that run a little ahead of whoever takes them.
+
+    Closed, or after an exception, it begins no more.
+    """
     running: deque[Future[R]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for piece in pieces:
-            running.append(pool.submit(work, piece))
-            if len(running) > 2 * threads:
+        try:
+            for piece in pieces:
+                running.append(pool.submit(work, piece))
+                if len(running) > 2 * threads:
+                    yield running.popleft().result()
+            while running:
                 yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
 
 
 @contextmanager

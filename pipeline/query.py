@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, groupby, takewhile
+from itertools import chain, groupby, islice, takewhile
 from operator import itemgetter
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from .unfinished import JOB, check_parent, folder_of, replace
 
 AHEAD = 2  # tables that are computed while one is written
 PIECES = "errors-"  # files with the errors of a part, until all are there
-WRITERS = 4  # files that come whole are written at once: a disk takes its time until they are safe there
+WRITERS = 4  # files are written at once whose answers are all there: a disk takes its time until they are safe there
 PUBLISHED = re.compile(r"part-[0-9]{5,}\.parquet|errors\.parquet")
 # What lies in an unfinished folder; one without a job is left by a run that was stopped at its very end.
 OURS = re.compile(r"((part|errors)-[0-9]{5,}\.parquet|errors\.(parquet|csv)|answers\.csv|job\.json)(\.tmp)?")
@@ -99,19 +99,23 @@ def run_queries(
             _write_errors(sink, number, [bad])
             sink.write(_part(number), lambda beside: beside.write_bytes(file))
 
+        def write(number: int, found: Iterable[Found], bad: pa.Table) -> None:
+            _write(sink, _part(number), asked.schema, _contents(found, [bad], sink, number))
+
         with (
             closing(file.parts(store, asked.kind == "od")) as read,
             closing(prefetched(answered(parts(), advance), AHEAD)) as computed,
             beside(WRITERS) as start,
         ):
             for number, found in groupby(computed, itemgetter(0)):
-                what = map(itemgetter(1), found)
-                first = next(what)
-                if isinstance(first, pa.Buffer):
-                    start(partial(finish, number, first, errors.pop(number)))
+                what = takewhile(lambda one: one is not None, map(itemgetter(1), found))
+                first = list(islice(what, 1))
+                if first and isinstance(first[0], pa.Buffer):
+                    start(partial(finish, number, first[0], errors.pop(number)))
+                elif asked.kind != "arrivals":  # few rows, which soon are there
+                    start(partial(write, number, [*first, *what], errors.pop(number)))
                 else:
-                    contents = _contents(chain([first], what), [errors.pop(number)], sink, number)
-                    _write(sink, _part(number), asked.schema, contents)
+                    write(number, chain(first, what), errors.pop(number))
         pieces = [name for name in sink.names() if name.startswith(PIECES)]
         if WHOLE not in there:
             _write(sink, WHOLE, ERRORS, (pq.read_table(sink.read(name)) for name in pieces))
@@ -162,9 +166,9 @@ def _errors(number: int) -> str:
     return f"{PIECES}{number:05}.parquet"
 
 
-def _contents(found: Iterator[Found], errors: list[pa.Table], sink: Sink, number: int) -> Iterator[pa.Table]:
+def _contents(found: Iterable[Found], errors: list[pa.Table], sink: Sink, number: int) -> Iterator[pa.Table]:
     """Answers for a part's file; before it is whole, `errors` and the queries that were lost are in their own."""
-    for what in takewhile(lambda what: what is not None, found):
+    for what in found:
         if isinstance(what, Lost):
             errors.append(pa.table([what.query_id, [what.cause] * len(what.query_id)], schema=ERRORS))
         else:

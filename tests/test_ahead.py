@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -76,3 +77,17 @@ def test_a_later_call_raises_what_failed() -> None:
     with pytest.raises(KeyError, match="beside"):
         many()
     assert len(tried) < 10
+
+
+def test_what_is_closed_begins_no_more() -> None:
+    begun: list[int] = []
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item:
+            time.sleep(0.5)
+
+    results = run_ahead(work, range(100), 1)
+    next(results)
+    results.close()
+    assert begun in ([0], [0, 1])

@@ -8,6 +8,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Barrier
 from unittest import mock
 
 import numpy as np
@@ -19,7 +20,7 @@ from conftest import build
 from headway.pipeline.answers import answer
 from headway.pipeline.asked import Answer, Weights, asked_for, weights_of
 from headway.pipeline.cpu import CpuEngine
-from headway.pipeline.engines import ALGORITHMS, Engine
+from headway.pipeline.engines import ALGORITHMS, Engine, Piece
 from headway.pipeline.parts import Advance, Found, Lost, Part, in_process
 from headway.pipeline.query import run_queries
 from headway.pipeline.query_file import Queries, open_queries
@@ -345,6 +346,29 @@ def test_killed_at_any_step(queries: Path, store: Store, tmp_path: Path) -> None
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err[-3000:]
     assert int(out) > 25
+
+
+class OnDevice:
+    """An engine that waits for a second part before it answers the first."""
+
+    keeps_order = True
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._both = engine, Barrier(2)
+
+    def pieces(self, queries: Queries, asked: Answer) -> Iterator[Piece]:
+        self._both.wait(20)
+        return self._engine.pieces(queries, asked)
+
+
+def test_a_device_has_several_parts_at_once(
+    queries: Path, store: Store, engine: Engine, ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the files are those of one after the other."""
+    monkeypatch.setattr("headway.pipeline.query_file.PART", 3)
+    one, several = (ask(queries, "reach", engine=which) for which in (engine, OnDevice(engine)))
+    assert len(content(one)) > 3
+    assert content(one) == content(several)
 
 
 def test_lost_queries_stay_among_the_errors(
