@@ -18,7 +18,7 @@ from ..storage.errors import HeadwayError
 from .installed import installed
 
 CONNECT_S, START_S = 5, 600
-"""Seconds that a cluster may take to answer, and that there may be no actor that has started."""
+"""Seconds that a cluster may take to answer, and that there may be no process of an actor."""
 IN_FLIGHT = {False: 2, True: 4}  # items of an actor without and with a GPU, so that it computes while others are packed
 AHEAD = 2  # times as many are taken before the first of them is given back
 STARTS = 3  # deaths one after another of actors that start
@@ -46,23 +46,30 @@ class _Job:
 
 @dataclass(eq=False)
 class _Actor:
-    """A process elsewhere, and what it is at."""
+    """A process elsewhere, and what it is at. `starting` are the calls of its start that have not come back."""
 
     handle: Any
-    opening: Any
-    ready: bool = False
+    starting: list[Any]
+    placed: bool = False  # whether the process is there
     running: dict[Any, _Job] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> bool:
+        return not self.starting
 
 
 class _Worker:
     """What runs in an actor's process."""
 
-    def open(self, make: Make, gpu: bool, threads: int, here: str) -> None:
+    def there(self) -> None:
+        """Comes back as soon as there is a process, whatever `open` takes."""
+
+    def open(self, make: Make, gpu: bool, threads: int | None, here: str) -> None:
         if installed() != here:
             raise HeadwayError(
                 f"query.workers: {os.uname().nodename} has {installed()}, this is {here}; install the same"
             )
-        self._work = make(gpu, threads)
+        self._work = make(gpu, threads or _share())
 
     def work(self, item: Any) -> Any:
         return self._work(item)
@@ -70,11 +77,16 @@ class _Worker:
 
 @dataclass(frozen=True)
 class Room:
-    """`count` actors, each with a GPU of its own or none, and so many threads."""
+    """`count` actors, each with a GPU of its own or none, and so many threads; None: its GPU's share of a node."""
 
     count: int
     gpu: bool
-    threads: int
+    threads: int | None
+
+    @property
+    def each(self) -> str:
+        """What an actor has, in words."""
+        return "a GPU" if self.gpu else f"{self.threads} thread{'s' * (self.threads != 1)}"
 
 
 class Pool:
@@ -89,7 +101,7 @@ class Pool:
         self.room = room
         self._make = ray.put(make)
         self._actors: list[_Actor] = []
-        self._failed, self._last_ready = 0, time.monotonic()
+        self._failed, self._last_placed = 0, time.monotonic()
         for _ in range(room.count):
             self._add()
 
@@ -135,14 +147,15 @@ class Pool:
 
         room = self.room
         options = {
-            "num_cpus": 1 if room.gpu else room.threads,
+            "num_cpus": 1 if room.gpu else room.threads,  # a GPU is what is scarce; nodes differ in cores for each
             "num_gpus": int(room.gpu),
             "max_concurrency": IN_FLIGHT[room.gpu],
             "scheduling_strategy": "SPREAD",
         }
         worker: Any = ray.remote(_Worker)
         handle = worker.options(**options).remote()
-        self._actors.append(_Actor(handle, handle.open.remote(self._make, room.gpu, room.threads, installed())))
+        opening = handle.open.remote(self._make, room.gpu, room.threads, installed())
+        self._actors.append(_Actor(handle, [handle.there.remote(), opening]))
 
     def _hand_out(self, waiting: deque[_Job]) -> None:
         """To the least busy first. For one that must be alone an actor gets nothing more until it is idle."""
@@ -167,7 +180,7 @@ class Pool:
         import ray
         from ray.exceptions import LocalRayletDiedError, RayError, RaySystemError, RayTaskError
 
-        owners = {ref: actor for actor in self._actors for ref in (actor.running if actor.ready else [actor.opening])}
+        owners = {ref: actor for actor in self._actors for ref in (actor.starting or actor.running)}
         for ref in ray.wait(list(owners), num_returns=1, timeout=1)[0]:
             actor = owners[ref]
             try:
@@ -183,13 +196,17 @@ class Pool:
                 job = actor.running.pop(ref)
                 job.done, job.result = True, result
             else:
-                actor.ready, self._failed = True, 0
-        if any(actor.ready for actor in self._actors):
-            self._last_ready = time.monotonic()
-        elif time.monotonic() - self._last_ready > START_S:
+                actor.starting.remove(ref)
+                actor.placed = True
+                if actor.ready:
+                    self._failed = 0
+        # One that brings a large store over a slow line takes what it takes.
+        if any(actor.placed for actor in self._actors):
+            self._last_placed = time.monotonic()
+        elif time.monotonic() - self._last_placed > START_S:
             raise HeadwayError(
-                f"query.workers: for {START_S} s no actor of {self.room.threads} threads"
-                f"{' and a GPU' if self.room.gpu else ''} could start; make room in the cluster, and run this again"
+                f"query.workers: for {START_S} s no actor with {self.room.each} could start; make room in the cluster, "
+                "and run this again"
             )
 
     def _bury(self, actor: _Actor, error: Exception) -> None:
@@ -218,8 +235,9 @@ def actors(kind: str, count: int | None, gpu: bool | None, threads: int | None, 
     or job), whose first has started.
 
     gpu: a GPU for each, none, or None: where there are any. count: None: as many as there is room for. threads: of
-    each; None: all of a node, or the share of its GPU. `make` and what it gives are pickled. Where this process is
-    connected to a Ray already, actors run there. Raises `HeadwayError` where they can't be had, and what `make` raises.
+    each; None: as many as the smallest node has, or with a GPU its share of the node that an actor comes to. `make` and
+    what it gives are pickled. Where this process is connected to a Ray already, actors run there. Raises `HeadwayError`
+    where they can't be had, and what `make` raises.
     """
     if importlib.util.find_spec("ray") is None:
         raise HeadwayError(f"query.workers {kind}: Ray is not installed: pip install headway[ray]")
@@ -278,12 +296,27 @@ def _room(kind: str, count: int | None, gpu: bool | None, threads: int | None) -
     cores, gpus = ([int(node.get(name, 0)) for node in nodes] for name in ("CPU", "GPU"))
     gpu = sum(gpus) > 0 if gpu is None else gpu
     if gpu:
-        shares = [have // devices for have, devices in zip(cores, gpus, strict=True) if devices]
-        threads, most = threads or max(1, min(shares, default=1)), sum(gpus)
+        most = sum(gpus)
     else:
-        threads = threads or min((have for have in cores if have), default=1)
+        threads = threads or min((have for have in cores if have), default=None)
+        if threads is None:
+            raise HeadwayError(
+                f"query.workers {kind}: no node has cores yet; say --set threads=N, how many an actor takes, "
+                "or --device cuda, and how many actors (query.count)"
+            )
         most = sum(have // threads for have in cores)
-    if not (count or most) or (kind == "ray" and (count or 0) > most):
-        each = "a GPU" if gpu else f"{threads} threads"
-        raise HeadwayError(f"query.workers {kind}: room for {most} actors with {each}, see query.count and threads")
-    return Room(count or most, gpu, threads)
+    room = Room(count or most, gpu, threads)
+    if not room.count or (kind == "ray" and room.count > most):
+        raise HeadwayError(
+            f"query.workers {kind}: room for {most} actors with {room.each}, see query.count and threads"
+        )
+    return room
+
+
+def _share() -> int:
+    """Cores for each GPU of the node that this actor came to, at least one."""
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    has = next(node["Resources"] for node in ray.nodes() if node["NodeID"] == here)
+    return max(1, int(has.get("CPU", 0)) // int(has["GPU"]))

@@ -46,8 +46,7 @@ def answering(
     replica = Replica(where, mark, asked, algorithm, settings)
     with actors(told.workers, count, gpu, threads, replica) as pool:
         room = pool.room
-        each = "a GPU each" if room.gpu else f"{room.threads} thread{'s' * (room.threads > 1)} each"
-        which = f"{room.count} Ray actor{'s' * (room.count > 1)}, {each}"
+        which = f"{room.count} Ray actor{'s' * (room.count > 1)}, {room.each} each"
         if not room.gpu and device == "auto":
             trouble = _no_gpu(told.workers, algorithm)
             which += f" (cpu: {trouble})"

@@ -15,6 +15,7 @@ import typer
 
 from ..storage.errors import HeadwayError
 from . import show, show_graph
+from .commands import Commands, Unfinished
 from .options import Algorithm, AnswerKind, Device, Overrides, Overwrite, Profile, Quiet, StorePath, Subtrips, Walk
 from .profile_text import profile_text
 from .progress import Counter, Steps, Timeline
@@ -24,6 +25,7 @@ from .submit_command import submit
 from .train_command import train
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -378,9 +380,15 @@ def main() -> None:
         _fail(f"{error.format_message().rstrip('.')}; see {command} --help")  # type: ignore[attr-defined]
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path and its permissions")
+    except Unfinished:
+        _interrupted("; go on with --resume")
     except (KeyboardInterrupt, typer.Abort):
-        print("headway: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        _interrupted()
+
+
+def _interrupted(way_out: str = "") -> None:
+    print(f"headway: interrupted{way_out}", file=sys.stderr)
+    sys.exit(INTERRUPTED)
 
 
 def _fail(message: str) -> None:

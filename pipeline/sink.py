@@ -15,7 +15,7 @@ from typing import IO, Protocol
 
 from ..storage import remote
 from ..storage.errors import HeadwayError
-from .unfinished import JOB, differing, job_folder, parsed, publish, replace
+from .unfinished import JOB, Interrupted, differing, job_folder, parsed, publish, replace
 
 WHOLE = "errors.parquet"  # the last to be made
 PART = re.compile(r"part-[0-9]{5,}\.parquet")
@@ -140,6 +140,8 @@ def unfinished(output: Path | str, job: dict, ours: re.Pattern[str], resume: boo
         if not any(PART.fullmatch(name) for name in left):
             remote.remove(f"{output}/{name}" for name in left)
         raise
+    except KeyboardInterrupt:
+        raise Interrupted from None
 
 
 def _kept(output: str, found: list[str], job: dict, resume: bool, overwrite: bool) -> bool:

@@ -18,6 +18,7 @@ from ..storage.parts import save_parts
 from .learning.options import Epoch, Options
 from .settings import Settings
 from .snapshots import cut
+from .unfinished import Interrupted
 
 if TYPE_CHECKING:
     from .learning.job import Hear, Job
@@ -45,7 +46,8 @@ def train(
     `resume` goes on after the last epoch in `output`, whose options must be the same; how many workers there were and
     are (`settings.train`) does not matter. `started` hears how many ticks are ahead, `advance` how many more are done,
     `told` of each epoch, in another thread where there are several workers. `dealt` hears how many of them there are,
-    and the largest share of the events that one of them holds. Raises `HeadwayError` in one line.
+    and the largest share of the events that one of them holds. Raises `HeadwayError` in one line, and
+    `Interrupted` for Ctrl-C after an epoch.
     """
     if importlib.util.find_spec("torch") is None:
         raise HeadwayError("training needs PyTorch; pip install 'headway[train]'")
@@ -76,11 +78,16 @@ def train(
     if settings.threads != "auto":
         use_threads(settings.threads)
     job, hear = Job(output, options, epochs, resume), Hear(started, advance, told)
-    if count == 1:
-        curve = run(job, graph, where, hear)
-    else:
-        curve = _spread(job, graph, where, count, settings, hear, dealt)
-    _write_curve(output, curve, task.name)
+    try:
+        if count == 1:
+            curve = run(job, graph, where, hear)
+        else:
+            curve = _spread(job, graph, where, count, settings, hear, dealt)
+        _write_curve(output, curve, task.name)
+    except KeyboardInterrupt:
+        if (output / CHECKPOINT).exists():
+            raise Interrupted from None
+        raise
     return curve
 
 

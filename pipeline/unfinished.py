@@ -16,6 +16,10 @@ from ..storage.folder import exchange, locked
 JOB = "job.json"
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a job that has left what `--resume` goes on with."""
+
+
 def folder_of(output: Path) -> Path:
     """Where the work on an output lies."""
     return output.with_name(output.name + ".partial")
@@ -33,7 +37,7 @@ def check_parent(output: Path) -> None:
 def job_folder(
     output: Path, job: dict, ours: re.Pattern[str], worth: str, resume: bool, overwrite: bool
 ) -> Iterator[Path]:
-    """`output.partial/`, locked for this run; it stays when the run is interrupted.
+    """`output.partial/`, locked for this run; it stays when the run is interrupted, which is an `Interrupted` then.
 
     `job` is plain data that tells this job from any other. All names in the folder match `ours`, or it stays as it is.
     After a `HeadwayError` it goes, unless a file matches the glob `worth`.
@@ -61,6 +65,10 @@ def job_folder(
         except HeadwayError:
             if not keep and not any(folder.glob(worth)):
                 shutil.rmtree(folder)
+            raise
+        except KeyboardInterrupt:
+            if folder.is_dir():  # and not published yet
+                raise Interrupted from None
             raise
     except ConnectionError:  # of whoever does the work, not of a disk
         raise

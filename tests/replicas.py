@@ -51,6 +51,16 @@ def nothing(gpu: bool, threads: int) -> Callable[[int], int]:
     return abs
 
 
+def threads_of(gpu: bool, threads: int) -> Callable[[float], int]:
+    """How many an actor was given; it is held for a while, so that others answer, too."""
+
+    def hold(seconds: float) -> int:
+        time.sleep(seconds)
+        return threads
+
+    return hold
+
+
 @dataclass(frozen=True)
 class Mapped(Replica):
     """Writes down which parts of files of the store its process has in memory."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import done, headway, refused, tiny_store
+from headway.pipeline import sink
 from headway.pipeline.sink import Folder
 
 PROGRAM = Path(sys.executable).with_name("headway")
@@ -54,7 +55,7 @@ def stopped(job: Path, output: Path, monkeypatch: pytest.MonkeyPatch, parts: int
 
         patch.setattr(Folder, "write", write)
         result = headway(*words(job, output))
-    assert (result.status, result.err) == (130, "headway: interrupted\n")
+    assert (result.status, result.err) == (130, "headway: interrupted; go on with --resume\n")
     assert not output.exists()
     return output.with_name(output.name + ".partial")
 
@@ -70,6 +71,32 @@ def test_resume_after_an_interruption(job: Path, tmp_path: Path, monkeypatch: py
     assert content(output) == content(job / "whole")
     assert kept.items() <= {file.name: file.stat().st_mtime_ns for file in output.iterdir()}.items()
     assert list(tmp_path.iterdir()) == [output]
+
+
+def test_interrupted_with_nothing_to_resume(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a batch begins, after it is published, and where there is only one query."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def after(*given: object) -> None:
+        publish(*given)
+        stop()
+
+    publish = sink.publish
+    one = ("query", job / "the.store", "--from", "A", "--at", "8:00")
+    places = [("answering.answering", words(job, tmp_path / "a")), ("single.one_query", one)]
+    for place, command in places:
+        with monkeypatch.context() as patch:
+            patch.setattr(f"headway.pipeline.{place}", stop)
+            result = headway(*command)
+        assert (result.status, result.err) == (130, "headway: interrupted\n")
+        assert list(tmp_path.iterdir()) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(sink, "publish", after)
+        result = headway(*words(job, tmp_path / "a"))
+    assert (result.status, result.err) == (130, "headway: interrupted\n")
+    assert content(tmp_path / "a") == content(job / "whole")
 
 
 @pytest.mark.parametrize("lost", ["part-00000.parquet", "errors-00000.parquet", "errors-00001.parquet", "job.json"])
@@ -137,7 +164,7 @@ def test_stopped_process(job: Path, tmp_path: Path, how: signal.Signals) -> None
     process.send_signal(how)
     _, said = process.communicate(timeout=60)
     if how == signal.SIGINT:
-        assert (process.returncode, said) == (130, "headway: interrupted\n")
+        assert (process.returncode, said) == (130, "headway: interrupted; go on with --resume\n")
     assert not output.exists()
     done(*words(job, output, "many.parquet"), "--resume")
     assert content(output) == content(job / "many")

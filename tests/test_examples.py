@@ -37,15 +37,22 @@ def test_bus_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert (tmp_path / "model" / "model" / "curve.csv").read_text().count("\n") == 11
 
 
-def test_headways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("start", [0, 5])
+def test_headways(
+    start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Headways of stop 0 double each day from hour to hour; stop 1 has none in odd hours; nothing leaves stop 2."""
     hours = np.concatenate([HOURS, HOURS[::2]])
-    events = {"src": np.repeat([0, 1], [len(HOURS), len(HOURS) // 2]), "time": hours}
+    events = {"src": np.repeat([0, 1], [len(HOURS), len(HOURS) // 2]), "time": 3600 * (start + hours)}
     events |= {"dst": events["src"] + 1, "value": 60.0 * 2.0 ** (hours % 8)}
-    DTCSR.from_events(events, width=1).save(tmp_path / "graph")
+    DTCSR.from_events(events, width=3600).save(tmp_path / "graph")
     words = tmp_path / "graph", "-o", tmp_path / "model", "--epochs", 10
     found = losses("headways.py", *words, monkeypatch=monkeypatch, capsys=capsys)
-    assert found["same hour a day before"] == 0
+    assert found["same time a day before"] == 0
+    # The time of day is that of the next bin, by the graph's clock.
+    turn = (start + 1 + HOURS) / 24 * 2 * np.pi
+    features = np.load(tmp_path / "model" / "features.npy")
+    np.testing.assert_allclose(features[:, 2, 3:], np.stack([np.sin(turn), np.cos(turn)], 1), atol=1e-6)
     # Hand-made: of stop 0 in all hours, of stop 1, whose hour before is its mean, in even ones.
     minutes = np.log1p(2.0 ** (HOURS % 8))
     learned = round((len(HOURS) - 1) * 0.8) + 1
@@ -54,5 +61,25 @@ def test_headways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     errors = (minutes[test] - minutes[test - 1]) ** 2
     even = test % 2 == 0
     errors[even] = (errors[even] + (minutes[test[even]] - mean) ** 2) / 2
-    assert found["the hour before"] == pytest.approx(errors.mean(), abs=1e-4)
-    assert found["TGCN"] < found["the hour before"]
+    assert found["the bin before"] == pytest.approx(errors.mean(), abs=1e-4)
+    assert found["TGCN"] < found["the bin before"]
+
+
+def test_headways_of_quarters_of_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A day is 96 bins then; it is said how long they are, and refused where a day is no number of them."""
+    ticks = np.arange(3 * 96)
+    columns = {"src": 0 * ticks, "dst": 0 * ticks + 1, "value": 60.0 * (1 + ticks % 96)}
+    program = str(EXAMPLES / "headways.py")
+    for width in (900, 1000):
+        DTCSR.from_events(columns | {"time": width * ticks}, width=width).save(tmp_path / f"graph{width}")
+    words = ["-o", str(tmp_path / "model"), "--epochs", "1"]
+    monkeypatch.setattr("sys.argv", [program, str(tmp_path / "graph900"), *words])
+    runpy.run_path(program, run_name="__main__")
+    said = capsys.readouterr().out
+    assert "of 288 bins of 900 s:" in said
+    assert re.search(r"same time a day before +0\.0000", said)
+    monkeypatch.setattr("sys.argv", [program, str(tmp_path / "graph1000"), *words])
+    with pytest.raises(SystemExit, match="graph1000: its ticks are no bins that divide a day"):
+        runpy.run_path(program, run_name="__main__")

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -95,10 +96,40 @@ class TestActors:
             assert (found.room.count, found.room.gpu, found.room.threads) == (1, False, 2)
         with actors("ray", None, None, 1, make) as found:
             assert found.room.count == 2
-        with pytest.raises(HeadwayError, match=r"room for 2 actors with 1 threads, see query.count and threads"):
+        with pytest.raises(HeadwayError, match=r"room for 2 actors with 1 thread, see query.count and threads"):
             pool(3).__enter__()
         with pytest.raises(HeadwayError, match=r"room for 0 actors with a GPU"):
             actors("ray", None, True, None, make).__enter__()
+
+    def test_opening_may_take_longer_than_there_may_be_no_actor(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An actor that brings a large store is not one that found no room."""
+        opening, go_on = tmp_path / "opening", tmp_path / "go on"
+
+        def slow(gpu: bool, threads: int) -> Callable[[Any], Any]:
+            opening.touch()
+            while not go_on.exists():
+                time.sleep(0.05)
+            return abs
+
+        def watch() -> None:
+            while not opening.exists():
+                time.sleep(0.05)
+            time.sleep(2)  # until this process knows
+            monkeypatch.setattr("headway.cluster.ray.START_S", 0.5)
+            time.sleep(2.5)
+            go_on.touch()
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        try:
+            with pool(1, slow) as found:
+                assert go_on.exists()
+                assert list(found.run([-3])) == [(-3, 3)]
+        finally:
+            opening.touch()
+            watching.join()
 
     def test_errors_arrive_as_what_they_are(self) -> None:
         def broken(state: int) -> None:

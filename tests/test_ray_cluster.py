@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import done, refused, tiny_store
-from headway.cluster.ray import actors
+from headway.cluster import ray as ray_actors
+from headway.cluster.ray import Pool, actors
 from headway.pipeline.asked import asked_for
 from headway.pipeline.query import run_queries
 from headway.pipeline.settings import Settings
@@ -20,7 +21,7 @@ from headway.pipeline.sharded import Sharded
 from headway.storage.errors import HeadwayError
 from headway.storage.store import fingerprint, load
 from ray.cluster_utils import Cluster
-from replicas import Slow
+from replicas import Slow, threads_of
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +75,43 @@ def test_address(cluster: Cluster, job: Path, tmp_path: Path) -> None:
 def test_actors_that_find_no_room(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than there is room for may be asked for in a cluster, which may grow; not for ever."""
     monkeypatch.setattr("headway.cluster.ray.START_S", 3)
-    with pytest.raises(HeadwayError, match=r"for 3 s no actor of 64 threads could start; make room in the cluster"):
+    with pytest.raises(HeadwayError, match=r"for 3 s no actor with 64 threads could start; make room in the cluster"):
         actors(cluster.address, 1, False, 64, abs).__enter__()  # type: ignore[arg-type]
+
+
+def test_actor_takes_its_share_of_the_node_that_it_comes_to(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no GPU when actors are asked for; then come nodes with 6 cores for each, and with 1."""
+    nodes, opened = [], Pool.open
+
+    def grow(pool: Pool) -> None:
+        for cores in (13, 2):
+            nodes.append(cluster.add_node(num_cpus=cores, num_gpus=2, object_store_memory=2**28))
+        opened(pool)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Pool, "open", grow)
+            with actors(cluster.address, 4, True, None, threads_of) as pool:
+                assert (pool.room.count, pool.room.threads) == (4, None)
+                found: set[int] = set()
+                while len(found) < 2:  # others are still starting
+                    found |= {threads for _, threads in pool.run([0.1] * 16)}
+        assert found == {6, 1}
+        with actors(cluster.address, 1, True, 3, threads_of) as pool:
+            assert [threads for _, threads in pool.run([0])] == [3]
+    finally:
+        for node in nodes:
+            cluster.remove_node(node)
+
+
+def test_no_node_has_cores_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an actor on the CPU takes is not guessed."""
+    head = {"Alive": True, "NodeID": "a", "Resources": {"memory": 1e9}}
+    monkeypatch.setattr("ray.nodes", lambda: [head])
+    with pytest.raises(HeadwayError, match=r"query.workers auto: no node has cores yet; say --set threads=N, how many"):
+        ray_actors._room("auto", 4, None, None)
+    assert ray_actors._room("auto", 4, None, 8) == ray_actors.Room(4, False, 8)
+    assert ray_actors._room("auto", 4, True, None) == ray_actors.Room(4, True, None)
 
 
 def test_lost_node(cluster: Cluster, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

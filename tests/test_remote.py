@@ -139,7 +139,9 @@ def stopped(output: str, monkeypatch: pytest.MonkeyPatch, parts: int) -> dict[st
             put(file, url)
 
         patch.setattr(remote, "put", stop)
-        assert headway(*words(BUCKET, output)).status == 130
+        result = headway(*words(BUCKET, output))
+    assert result.status == 130
+    assert result.err.endswith("headway: interrupted; go on with --resume\n")
     return objects(output)
 
 

@@ -266,7 +266,7 @@ def test_ctrl_c(job: Path, tmp_path: Path) -> None:
     theirs = started_by(process)
     os.killpg(process.pid, signal.SIGINT)
     began = time.monotonic()
-    assert process.communicate(timeout=60) == ("", "headway: interrupted\n")
+    assert process.communicate(timeout=60) == ("", "headway: interrupted; go on with --resume\n")
     assert time.monotonic() - began < 20
     assert process.returncode == 130
     gone(theirs)

@@ -200,7 +200,9 @@ def test_nothing_is_measured_again(folder: Path, tmp_path: Path, monkeypatch: py
 
     with monkeypatch.context() as patch:
         patch.setattr(study, "publish", interrupted)
-        assert headway(*words(folder, output)).status == 130
+        result = headway(*words(folder, output))
+    assert result.status == 130
+    assert result.err.endswith("headway: interrupted; go on with --resume\n")
     monkeypatch.setattr(measure.Stopwatch, "_timed", None)
     monkeypatch.setattr(measure.Stopwatch, "_batch", None)
     before = (tmp_path / "a.partial" / "measurements.json").read_bytes()

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import done, refused
+from command import done, headway, refused
 from dynamic_graphs import graph_of
+from headway.pipeline import progress, train_command
 from headway.pipeline.dynamic_graph import DTCSR
 from headway.pipeline.train import Epoch, Options, train
 from headway.storage.errors import HeadwayError
@@ -109,6 +110,24 @@ def test_begun_anew_and_stopped(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(periodic(), out, Options(hidden=4, seed=1), 2, overwrite=True, told=stop)
     assert [path.name for path in out.iterdir()] == ["checkpoint.pt"]
+
+
+@pytest.mark.parametrize(("epochs", "way_out"), [(0, ""), (1, "; go on with --resume")])
+def test_ctrl_c_says_whether_there_is_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epochs: int, way_out: str
+) -> None:
+    periodic().save(tmp_path / "graph")
+    told: list[Epoch] = []
+
+    def stop(*given: object) -> None:
+        if len(told) == epochs:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Counter, "advance", stop)
+    monkeypatch.setattr(train_command, "_say", told.append)
+    result = headway("train", tmp_path / "graph", "-o", tmp_path / "model", "--epochs", "3")
+    assert (result.status, result.err.splitlines()[-1]) == (130, f"headway: interrupted{way_out}")
+    assert (tmp_path / "model" / "checkpoint.pt").exists() == bool(epochs)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
