@@ -81,7 +81,9 @@ class GpuEngine:
         """Queries in pieces, each with the call that gives its results, computed a block ahead."""
         size = self._block(asked)
         blocks = (queries.take(slice(first, first + size)) for first in range(0, len(queries), size))
-        for block, result in run_ahead(lambda some: (some, self.compute(some, asked)), blocks, BUFFERS):
+        # What is one launch gains nothing from threads, which CUDA takes a while to know.
+        ahead = run_ahead if len(queries) > size else lambda work, some, _: map(work, some)
+        for block, result in ahead(lambda some: (some, self.compute(some, asked)), blocks, BUFFERS):
             if asked.kind != "arrivals":
                 yield block, lambda result=result: result
                 continue
@@ -156,7 +158,7 @@ class GpuEngine:
             with troubles():
                 run, out, sums = self.prepared(some, asked, buffer)
                 run()
-                found, totals = buffer.to_host(out, sums)
+                found, totals = buffer.to_host(out, sums if asked.weights.names else None)
         finally:
             self._buffers.put(buffer)
         if asked.kind == "reach":
@@ -182,21 +184,22 @@ class GpuEngine:
         out, sums = buffer.answers(len(some), self._columns(asked), len(asked.weights.names))
         scratch = buffer.scratch(self._scratch_bytes(blocks) // 4)
         stream = buffer.stream
-        sent = {name: cuda.to_device(array, stream=stream) for name, array in host.items()}
+        sent = {name: buffer.sent(name, array) for name, array in host.items()}
+        next_chain = buffer.counter()
         launch = kernel_of(shape)[blocks, threads, stream, shared]
         if not warp.SIMULATED:
             launch.pre_launch_callbacks.append(lambda kernel, _: _allow_shared(kernel, shared))
         zero, per_warp = np.zeros(1, np.uint32), np.uint32(0xFFFF // (threads // warp.WIDTH))
 
         def run() -> None:
-            sent["next_chain"].copy_to_device(zero, stream=stream)
+            next_chain.copy_to_device(zero, stream=stream)
             launch(
                 np.uint32(store.timetable.vertices), arrays["vertex_edges"], arrays["edge"], self._groups,
                 *_unsigned(self._bits, self._slots, lists.slot, lists.slots), arrays["index"], arrays["word"],
                 self._shift, arrays["vertex_foot"], arrays["foot"], arrays["place"], arrays["place_vertex"],
                 np.int32(WIDTHS[self._walking]), per_warp, sent["chain"], sent["row"], sent["leave"], sent["limit"],
                 sent["source_offset"], sent["source"], sent["target"], sent["target_vertex"], sent["cutoffs"],
-                sent["weights"], scratch, np.uint32(self._room), sent["next_chain"], out, sums,
+                sent["weights"], scratch, np.uint32(self._room), next_chain, out, sums,
             )  # fmt: skip
 
         return run, out, sums
@@ -247,7 +250,6 @@ def query_arrays(
         "target_vertex": target,
         "cutoffs": asked.cutoffs,
         "weights": asked.weights.by_stop(store.timetable.places.stops),
-        "next_chain": np.zeros(1, np.uint32),
     }
 
 
@@ -281,16 +283,30 @@ class Buffer:
         """An array uint32[words]."""
         return self._device("scratch", words, np.uint32)
 
-    def to_host(self, out: Any, sums: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Both on the host, when the kernel is done."""
-        found = []
-        for name, array in (("out", out), ("sums", sums)):
+    def counter(self) -> Any:
+        """An array uint32[1]."""
+        return self._device("counter", 1, np.uint32)
+
+    def sent(self, name: str, array: np.ndarray) -> Any:
+        """A copy on the device. Memory is kept for arrays of one axis: to allocate and free it waits for the device."""
+        if array.ndim > 1 or not array.size:
+            return cuda.to_device(array, stream=self.stream)
+        there = self._device(name, array.size, array.dtype)
+        there.copy_to_device(array, stream=self.stream)
+        return there
+
+    def to_host(self, out: Any, sums: Any | None) -> tuple[np.ndarray, np.ndarray]:
+        """Both on the host, when the kernel is done; sums int64[0] where there are none."""
+        found = [np.empty(0, np.int32), np.empty(0, np.int64)]
+        for k, (name, array) in enumerate((("out", out), ("sums", sums))):
+            if array is None:
+                continue
             pinned = self._kept.get(f"host {name}")
             if pinned is None or pinned.size < array.size:
                 pinned = self._kept[f"host {name}"] = cuda.pinned_array(array.size, array.dtype)
             some = pinned[: array.size].reshape(array.shape)
             array.copy_to_host(some, stream=self.stream)
-            found.append(some)
+            found[k] = some
         self.stream.synchronize()
         return found[0].copy(), found[1].copy()
 

@@ -61,7 +61,7 @@ def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: py
             fixed["vertex_foot"], fixed["foot"], fixed["place"], fixed["place_vertex"], types.int32,
             types.uint32, given["chain"], given["row"], given["leave"], given["limit"], given["source_offset"],
             given["source"], given["target"], given["target_vertex"], given["cutoffs"], given["weights"], scratch,
-            types.uint32, given["next_chain"], out, sums,
+            types.uint32, types.uint32[::1], out, sums,
         ),
         cc=(9, 0),
     )  # fmt: skip

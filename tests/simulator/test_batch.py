@@ -10,8 +10,10 @@ from command import STOPS, TIMETABLE
 from conftest import build, connections_store
 from headway.kernels import block
 from headway.pipeline import gpu
+from headway.pipeline.asked import Answer
 from headway.pipeline.device import open_engine
 from headway.pipeline.gpu import GpuEngine
+from headway.pipeline.query_file import Queries
 from headway.pipeline.settings import Settings
 from headway.storage.errors import HeadwayError
 from headway.storage.store import Store
@@ -34,6 +36,30 @@ def random_store(seed: int, days: float, longest: int, vertices: int = 20, rows:
         for _ in range(rows)
     ]
     return connections_store(made, vertices)
+
+
+@pytest.mark.parametrize("asked", [Answer("arrivals"), Answer("od"), Answer("reach", np.array([900], np.int32))])
+def test_nothing_is_allocated_for_another_query(town: Store, monkeypatch: pytest.MonkeyPatch, asked: Answer) -> None:
+    """Memory of the one before is taken, and no thread is started; the answer is its own."""
+    engine, some = GpuEngine(town), random_queries(town, 3, 4)
+    whole = found(engine, some, asked)
+    found(engine, some.take(slice(0, 1)), asked)
+    taken: list[tuple] = []
+    to_device = gpu.cuda.to_device
+    monkeypatch.setattr(gpu, "run_ahead", None)
+    monkeypatch.setattr(gpu.cuda, "device_array", lambda *given: taken.append(given))
+    monkeypatch.setattr(
+        gpu.cuda, "to_device", lambda array, stream: taken.append(array.shape) if array.size else to_device(array)
+    )
+    for k in (1, 2, 0):
+        assert np.array_equal(found(engine, some.take(slice(k, k + 1)), asked)[0], whole[k])
+    assert taken == []
+
+
+def found(engine: GpuEngine, queries: Queries, asked: Answer) -> np.ndarray:
+    """All results; of `reach` the counts."""
+    results = [compute() for _, compute in engine.pieces(queries, asked)]
+    return np.concatenate([result[0] if asked.kind == "reach" else result for result in results])
 
 
 @pytest.mark.parametrize("narrow", [True, False])
