@@ -25,6 +25,7 @@ from .space.tensors import DCSR, Format, Tensor
 
 FEW = 2**20  # products that one thread computes sooner than several begin
 TOGETHER = 8  # edges that a row of the output is loaded and stored once for
+LANES, AT_ONCE = 8, 8  # lanes of a GPU for a scalar product, products of a block at once
 
 
 def aggregate(
@@ -66,7 +67,7 @@ def sampled(edges: Neighbours, rows: Any, columns: Any, out: Any = None, threads
         threads = 1
     if out is not None:
         out = Tensor(PARTS, edges.parts.shape, edges.parts.arrays, out, checked=False)
-    made = kernel(sampling(tuple(edges.filters), edges.cuda))
+    made = kernel(sampling(tuple(edges.filters), _columns(edges, rows)))
     return made(out=out, threads=threads, B=edges.parts, Y=rows, X=columns, **edges.filters).values
 
 
@@ -137,10 +138,15 @@ def counting(form: Format, given: tuple[str, ...], loops: bool, cuda: bool) -> S
 
 
 @cache
-def sampling(given: tuple[str, ...], cuda: bool) -> Schedule:
-    """Scalar products at the edges of rows that are cut into parts `s`."""
+def sampling(given: tuple[str, ...], columns: int) -> Schedule:
+    """Scalar products at the edges of parts `s` of rows. For CUDA with so many columns, or the CPU (0)."""
     made = schedule(f"D[s, u, v, e] = Y[u, k] * X[v, k] where {_where('B[s, u, v, e]', given)}", pattern="B", B=PARTS)
-    made = made.fuse("v", "e", "v_e").pos("v_e", "p", "B").split("s", "block", "one", 8 if cuda else 16)
-    if not cuda:
+    made = made.fuse("v", "e", "v_e").pos("v_e", "p", "B")
+    if not columns:
+        made = made.split("s", "block", "one", 16)
         return made.parallelize("block", "threads").parallelize("k", "vector", "private")
-    return made.parallelize("block", "block").parallelize("one", "warp").parallelize("k", "lane", shuffle(32))
+    # A block for each part; several lanes for an edge, so that sums need few steps and many loads are under way.
+    made = made.split("p", "p0", "p1", AT_ONCE).split("k", "tile", "within", LANES * max(1, min(8, columns // LANES)))
+    made = made.split("within", "column", "of_lane", LANES).reorder("of_lane", "tile", "column").unroll("column")
+    made = made.parallelize("s", "block").parallelize("p1", "warp")
+    return made.parallelize("of_lane", "lane", shuffle(LANES))
