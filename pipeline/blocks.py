@@ -230,7 +230,7 @@ def _pieces(stream: BinaryIO) -> Generator[bytes | Exception]:
     if isinstance(first, bytes) and len(first) < BLOCK:
         yield from pieces
     else:
-        with closing(prefetched(pieces, 2)) as rest:
+        with prefetched(pieces, 2) as rest:
             yield from rest
 
 

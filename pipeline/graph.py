@@ -11,7 +11,6 @@ the end each part once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -279,7 +278,7 @@ def _in_turn(tasks: list[Delayed], crew: Workers) -> Iterator[Any]:
             del tasks[: 2 * crew.count]
             yield crew.compute(some)
 
-    with closing(prefetched(waves(), 1)) as computed:
+    with prefetched(waves(), 1) as computed:
         for wave in computed:
             while wave:
                 yield wave.pop(0)
