@@ -37,7 +37,7 @@ LARGEST_RATIO = 250
 RATIO_MATTERS_FROM = 1 << 30
 
 
-PACKED = 2 << 20  # bytes that are read at a time: inflated, about one piece of text
+PACKED = 1 << 18  # bytes inflated at a time
 
 
 class Inflated(io.RawIOBase):
