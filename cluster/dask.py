@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dask.config
-from dask.base import compute, persist
+from dask.delayed import delayed
 from dask.threaded import get
 
 from ..storage.errors import HeadwayError
@@ -42,7 +42,7 @@ class Workers:
         them where several do), and `HeadwayError` when workers keep dying or can't be reached any more.
         """
         if self.client is None:
-            return list(compute(*graph, scheduler=get, num_workers=self.count))
+            return self._in_threads(graph)
         with _told():
             return self.client.gather(self.client.compute(list(graph)))  # type: ignore[return-value]
 
@@ -52,9 +52,16 @@ class Workers:
         In threads they are computed before this returns, on workers afterwards. Raises as `compute` does.
         """
         if self.client is None:
-            return list(persist(*graph, scheduler=get, num_workers=self.count))
+            results = zip(graph, self._in_threads(graph), strict=True)
+            return [delayed(result, name=task.key, traverse=False) for task, result in results]
         with _told():
             return self.client.persist(list(graph))  # type: ignore[return-value]
+
+    def _in_threads(self, graph: Sequence[Delayed]) -> list[Any]:
+        """Results of tasks that share most of theirs: `dask.compute` would look through those anew for each, alone."""
+        layers = {name: layer for task in graph for name, layer in task.dask.layers.items()}
+        tasks = {key: task for layer in layers.values() for key, task in layer.items()}
+        return list(get(tasks, [task.key for task in graph], num_workers=self.count))
 
     def on_each(self, function: Callable[[], T]) -> list[T]:
         """What a function answers once on each worker; once here for threads. Raises as `compute` does."""

@@ -34,6 +34,19 @@ def group(keys, count):
 
 
 @njit
+def departures(offsets, vertex, runs):
+    """How often a run leaves each vertex up to the largest: `vertex` uint32[rows], `runs` int64[trips] -> int64."""
+    most = -1
+    for row in range(len(vertex)):
+        most = max(most, np.int64(vertex[row]))
+    out = np.zeros(most + 1, np.int64)
+    for trip in range(len(runs)):
+        for row in range(offsets[trip], offsets[trip + 1] - 1):
+            out[vertex[row]] += runs[trip]
+    return out
+
+
+@njit
 def are_sorted(offsets, order, sequence):
     """Whether each group of `order` ascends by `sequence`; most feeds are sorted already."""
     for g in range(len(offsets) - 1):

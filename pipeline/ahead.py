@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import Full, Queue
@@ -52,10 +52,11 @@ def beside(threads: int) -> Iterator[Callable[[Callable[[], object]], None]]:
             running.popleft().result()
 
 
-def prefetched(items: Iterator[T], ahead: int) -> Generator[T, None, None]:
-    """The same items, made on a thread of their own, up to so many before they are taken.
+@contextmanager
+def prefetched(items: Iterator[T], ahead: int) -> Iterator[Iterator[T]]:
+    """The same items, made from now on, on a thread of their own, up to so many before they are taken.
 
-    What the items raise is raised here; when it is closed, no more are made.
+    What the items raise is raised to whoever takes them; after the block no more are made.
     """
     made: Queue[tuple[bool, Any]] = Queue(ahead)
     unwanted = Event()
@@ -79,17 +80,18 @@ def prefetched(items: Iterator[T], ahead: int) -> Generator[T, None, None]:
             error = raised
         put((False, error))
 
+    def taken() -> Iterator[T]:
+        more, item = made.get()
+        while more:
+            yield item
+            more, item = made.get()
+        if item is not None:
+            raise item
+
     maker = Thread(target=make, daemon=True)
     maker.start()
     try:
-        while True:
-            more, item = made.get()
-            if more:
-                yield item
-            elif item is None:
-                return
-            else:
-                raise item
+        yield taken()
     finally:
         unwanted.set()
         maker.join()

@@ -84,18 +84,19 @@ class Block:
 
     def _arrow(self, present: Types) -> pa.Table:
         ragged: list[int] = []
-        data = self.data
+        data = np.empty(sum(map(len, self.parts)), np.uint8)
+        np.concatenate([np.frombuffer(part, np.uint8) for part in self.parts], out=data)
 
         def notice(row: pyarrow.csv.InvalidRow) -> str:
             ragged.append(row.actual_columns)
             return "skip"
 
-        quotes = b'"' in data
-        if quotes and (b' "' in data or b'\t"' in data) and BLANK_BEFORE_QUOTE.search(data):
+        quotes = text.count(data, 34) > 0
+        if quotes and _blank_before_quote(self.data):
             return self._slow(present)
         try:
             table = pyarrow.csv.read_csv(
-                pa.BufferReader(data),
+                pa.BufferReader(pa.py_buffer(data)),
                 read_options=pyarrow.csv.ReadOptions(
                     column_names=self.header, block_size=len(data) + 1, use_threads=False
                 ),
@@ -123,6 +124,10 @@ class Block:
             for name, values in picked.items()
         ]
         return pa.table(arrays, names=list(picked))
+
+
+def _blank_before_quote(data: bytes) -> bool:
+    return (b' "' in data or b'\t"' in data) and BLANK_BEFORE_QUOTE.search(data) is not None
 
 
 def _unpacked(file: str, header: tuple[str, ...], packed: bytes, size: int, first: bool) -> Block:
@@ -230,7 +235,7 @@ def _pieces(stream: BinaryIO) -> Generator[bytes | Exception]:
     if isinstance(first, bytes) and len(first) < BLOCK:
         yield from pieces
     else:
-        with closing(prefetched(pieces, 2)) as rest:
+        with prefetched(pieces, 2) as rest:
             yield from rest
 
 

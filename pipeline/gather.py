@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..kernels.offsets import fill_ends
 from ..storage.cluster_ap import ClusterAp
 from ..storage.edge_profile import EdgeProfile
 from ..storage.store import Connections
@@ -125,9 +126,7 @@ class Gathered:
         begin = self.begin[number]
         for name, field, unit, counted in OFFSETS:
             counts, at = getattr(part, field), getattr(begin, unit) if unit else first
-            here = self.arrays[name][at + 1 : at + 1 + len(counts)]
-            np.cumsum(counts, out=here)
-            here += getattr(begin, counted)
+            fill_ends(counts, getattr(begin, counted), self.arrays[name][at + 1 : at + 1 + len(counts)])
         for name, field, unit, _ in COLUMNS:
             values, at = getattr(part, field), getattr(begin, unit)
             self.arrays[name][at : at + len(values)] = values

@@ -11,7 +11,6 @@ the end each part once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -77,7 +76,7 @@ def build_store(
     Raises `HeadwayError` where clusters are too many for their numbers.
     """
     with report.step("order vertices"):
-        number, components = vertex_order.order(network.footpaths, [fact.pairs for fact in network.facts])
+        number, components = vertex_order.order(network.footpaths, [fact.pairs for fact in network.facts], on.gpu)
         places, footpaths = vertex_order.renumber(network.places, network.footpaths, number)
     with report.step("connections"):
         expanded, spans, cuts = expand(network, number, subtrips, on)
@@ -100,7 +99,7 @@ def build_raw(
     parts = [slice(first, first + CONNECTIONS_A_PART) for first in range(0, len(raw.tail), CONNECTIONS_A_PART)]
     with report.step("order vertices"):
         pairs = [vertex_order.distinct_pairs(raw.tail[part], raw.head[part]) for part in parts]
-        number, components = vertex_order.order(timetable.footpaths, pairs)
+        number, components = vertex_order.order(timetable.footpaths, pairs, on.gpu)
         places, footpaths = vertex_order.renumber(timetable.places, timetable.footpaths, number)
         timetable = replace(timetable, places=places, footpaths=footpaths)
     with report.step("connections"):
@@ -279,7 +278,7 @@ def _in_turn(tasks: list[Delayed], crew: Workers) -> Iterator[Any]:
             del tasks[: 2 * crew.count]
             yield crew.compute(some)
 
-    with closing(prefetched(waves(), 1)) as computed:
+    with prefetched(waves(), 1) as computed:
         for wave in computed:
             while wave:
                 yield wave.pop(0)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from dask.delayed import Delayed, delayed
 
+from ..kernels import trips as kernel
 from ..storage.timetable import Footpaths, Places, Timetable
 from .partition import TripPart
 from .vertex_order import distinct_pairs
@@ -53,9 +54,7 @@ def facts_of(part: TripPart) -> PartFacts:
     last = np.zeros(len(part.vertex), np.bool_)
     last[part.offset[1:][length > 0] - 1] = True
     tail, head = part.vertex[:-1][~last[:-1]], part.vertex[1:][~last[:-1]]
-    leaves = np.repeat(np.where(length > 0, runs, 0), length)
-    leaves[last] = 0
-    departures = np.bincount(part.vertex, leaves).astype(np.int64)
+    departures = kernel.departures(part.offset, part.vertex, runs)
     vertex = np.flatnonzero(departures)
     hops = int((np.maximum(0, length - 1) * runs).sum())
     return PartFacts(

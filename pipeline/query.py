@@ -104,7 +104,7 @@ def run_queries(
 
         with (
             closing(file.parts(store, asked.kind == "od")) as read,
-            closing(prefetched(answered(parts(), advance), AHEAD)) as computed,
+            prefetched(answered(parts(), advance), AHEAD) as computed,
             beside(WRITERS) as start,
         ):
             for number, found in groupby(computed, itemgetter(0)):

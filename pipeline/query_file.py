@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Generator, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +61,7 @@ class QueryFile:
             number, table = numbered
             return _check(table, number * PART, self, ids, store.timetable.horizon, destinations)
 
-        with closing(prefetched(_parts(self.path, destinations), 1)) as tables:
+        with prefetched(_parts(self.path, destinations), 1) as tables:
             yield from run_ahead(look, enumerate(tables), CHECKERS)
 
 

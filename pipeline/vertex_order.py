@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
+from ..cluster.devices import cuda_device
 from ..storage.timetable import Footpaths, Places
 
 
@@ -17,10 +19,10 @@ def distinct_pairs(tail: np.ndarray, head: np.ndarray) -> np.ndarray:
     return np.unique(lesser.astype(np.int64) << 32 | greater.astype(np.int64))
 
 
-def order(footpaths: Footpaths, pairs: list[np.ndarray]) -> tuple[np.ndarray, int]:
+def order(footpaths: Footpaths, pairs: list[np.ndarray], gpu: bool = False) -> tuple[np.ndarray, int]:
     """New number of each vertex, uint32[vertices], by reverse Cuthill-McKee; connected components.
 
-    `pairs` as of `distinct_pairs`, of any parts of the network.
+    `pairs` as of `distinct_pairs`, of any parts of the network. `gpu` as for `components`.
     """
     n = len(footpaths.offset) - 1
     walkers = np.repeat(np.arange(n, dtype=np.uint32), np.diff(footpaths.offset))
@@ -30,11 +32,16 @@ def order(footpaths: Footpaths, pairs: list[np.ndarray]) -> tuple[np.ndarray, in
     graph = coo_array((np.ones(2 * len(both), np.int8), ends), shape=(n, n)).tocsr()
     number = np.empty(n, np.uint32)
     number[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(n, dtype=np.uint32)
-    return number, components(graph)
+    return number, components(graph, gpu)
 
 
-def components(graph: csr_array) -> int:
-    """How many connected components a symmetric graph has; a count is the same whichever library finds it."""
+def components(graph: csr_array, gpu: bool = False) -> int:
+    """How many connected components a symmetric graph has, by cuGraph where this process has a GPU and it is asked for,
+    else by SciPy; a count is the same."""
+    if gpu and importlib.util.find_spec("pylibcugraph") and cuda_device().name:
+        from . import device_components
+
+        return device_components.components(graph)
     return int(connected_components(graph, directed=False, return_labels=False))
 
 

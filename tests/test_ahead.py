@@ -12,7 +12,8 @@ from headway.pipeline.ahead import beside, prefetched, run_ahead
 
 @pytest.mark.parametrize("ahead", [1, 2, 100])
 def test_order(ahead: int) -> None:
-    assert list(prefetched(iter(range(50)), ahead)) == list(range(50))
+    with prefetched(iter(range(50)), ahead) as taken:
+        assert list(taken) == list(range(50))
     assert list(run_ahead(lambda k: k * k, range(50), ahead)) == [k * k for k in range(50)]
 
 
@@ -22,10 +23,10 @@ def test_errors_come_after_what_was_made_before() -> None:
         yield 2
         raise KeyError("three")
 
-    taken = prefetched(failing(), 5)
-    assert [next(taken), next(taken)] == [1, 2]
-    with pytest.raises(KeyError, match="three"):
-        next(taken)
+    with prefetched(failing(), 5) as taken:
+        assert [next(taken), next(taken)] == [1, 2]
+        with pytest.raises(KeyError, match="three"):
+            next(taken)
 
 
 def test_no_more_than_asked_for_and_no_thread_left() -> None:
@@ -37,11 +38,22 @@ def test_no_more_than_asked_for_and_no_thread_left() -> None:
             yield k
 
     before = threading.active_count()
-    taken = prefetched(counting(), 3)
-    assert next(taken) == 0
-    taken.close()
+    with prefetched(counting(), 3) as taken:
+        assert next(taken) == 0
     assert len(made) <= 6
     assert threading.active_count() == before
+
+
+def test_work_begins_before_anything_is_taken() -> None:
+    made = threading.Event()
+
+    def telling() -> Iterator[int]:
+        made.set()
+        yield 1
+
+    with prefetched(telling(), 1) as taken:
+        assert made.wait(10)
+        assert list(taken) == [1]
 
 
 def test_beside() -> None:

@@ -25,7 +25,7 @@ from .places import STOPS, places
 from .reading import read_frame
 from .report import Report
 from .source import Source
-from .stop_times import Known, read_blocks_of_trips
+from .stop_times import Known, lines_ahead, read_blocks_of_trips
 from .trip_parts import Found, Running, trip_parts
 from .trips import FREQUENCIES, TRIPS, clean_frequencies, distinct_trips, seconds_needed
 
@@ -76,35 +76,36 @@ def read_feed(
     service, and the first drop of a strict report.
     """
     horizon, read = clock.DAY * days, partial(read_frame, source, report=report, frames=frames)
-    with report.step("read tables"):
-        zone = feed_zone(source, report)
-        stop_table = _filled(read, source, "stops.txt", STOPS, ("stop_id",))
-        found = to_host(places(stop_table, prefix, f"{source.name}/stops.txt", report))
-        trip_table = _filled(read, source, "trips.txt", TRIPS, ("trip_id", "service_id"))
-        trips = distinct_trips(trip_table, f"{source.name}/trips.txt", report)
-        calendar, exceptions = _calendars(read, source, trips, report)
-        first, last = _span(source, calendar, exceptions)
-        if not first <= day <= last:
-            raise HeadwayError(
-                f"{source.path}: {day} is outside its service: first active date {first} ({first:%Y%m%d}), "
-                f"last {last} ({last:%Y%m%d}); choose a --date between them"
-            )
-        offsets = clock.day_offsets(day, days, zone, store_zone)
-        active = services.active_days(calendar, exceptions, offsets)
-        shifts = {"date": [f"{when:%Y%m%d}" for when in offsets], "offset": list(offsets.values())}
-        dates = library(active).DataFrame(shifts)
-        active_days = active.merge(dates, on="date")[["service_id", "offset"]]
-        frequency_table = read("frequencies.txt", FREQUENCIES)
-        frequencies = clean_frequencies(frequency_table, trips, f"{source.name}/frequencies.txt", report)
-        transfer_table = read("transfers.txt", TRANSFERS)
-        transfers = to_host(clean_transfers(transfer_table, prefix, f"{source.name}/transfers.txt", report))
-        need = seconds_needed(trips, active_days, frequencies, horizon)
-        of_trips, of_days = map(to_host, _numbered(trips, active_days))
-        frequencies = to_host(frequencies)
-    trip_ids = text_column(trips["trip_id"])
-    stop_ids = pa.array(found["id"][~found["is_station"]].str.slice(len(prefix)), pa.string())
-    known = Known(Ids.of(trip_ids), Ids.of(stop_ids), need == 0, need, network.TRIPS_A_PART)
-    blocks = read_blocks_of_trips(source, known, need, crew, report)
+    with lines_ahead(source, report) as lines:
+        with report.step("read tables"):
+            zone = feed_zone(source, report)
+            stop_table = _filled(read, source, "stops.txt", STOPS, ("stop_id",))
+            found = to_host(places(stop_table, prefix, f"{source.name}/stops.txt", report))
+            trip_table = _filled(read, source, "trips.txt", TRIPS, ("trip_id", "service_id"))
+            trips = distinct_trips(trip_table, f"{source.name}/trips.txt", report)
+            calendar, exceptions = _calendars(read, source, trips, report)
+            first, last = _span(source, calendar, exceptions)
+            if not first <= day <= last:
+                raise HeadwayError(
+                    f"{source.path}: {day} is outside its service: first active date {first} ({first:%Y%m%d}), "
+                    f"last {last} ({last:%Y%m%d}); choose a --date between them"
+                )
+            offsets = clock.day_offsets(day, days, zone, store_zone)
+            active = services.active_days(calendar, exceptions, offsets)
+            shifts = {"date": [f"{when:%Y%m%d}" for when in offsets], "offset": list(offsets.values())}
+            dates = library(active).DataFrame(shifts)
+            active_days = active.merge(dates, on="date")[["service_id", "offset"]]
+            frequency_table = read("frequencies.txt", FREQUENCIES)
+            frequencies = clean_frequencies(frequency_table, trips, f"{source.name}/frequencies.txt", report)
+            transfer_table = read("transfers.txt", TRANSFERS)
+            transfers = to_host(clean_transfers(transfer_table, prefix, f"{source.name}/transfers.txt", report))
+            need = seconds_needed(trips, active_days, frequencies, horizon)
+            of_trips, of_days = map(to_host, _numbered(trips, active_days))
+            frequencies = to_host(frequencies)
+        trip_ids = text_column(trips["trip_id"])
+        stop_ids = pa.array(found["id"][~found["is_station"]].str.slice(len(prefix)), pa.string())
+        known = Known(Ids.of(trip_ids), Ids.of(stop_ids), need == 0, need, network.TRIPS_A_PART)
+        blocks = read_blocks_of_trips(source, lines, known, need, crew, report)
     with report.step("trips"):
         running = Running(of_trips, of_days, frequencies, horizon, base)
         parts, seen = trip_parts(source, trip_ids, known.part, blocks, running, crew, report)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import struct
 import zipfile
 import zlib
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import IO, BinaryIO, cast
 
 from isal import isal_zlib
 
@@ -35,6 +37,50 @@ LARGEST_RATIO = 250
 RATIO_MATTERS_FROM = 1 << 30
 
 
+PACKED = 1 << 18  # bytes inflated at a time
+
+
+class Inflated(io.RawIOBase):
+    """A deflated member of a zip, in a third less time than `zipfile` takes: isal inflates and checks."""
+
+    def __init__(self, packed: IO[bytes], name: str, size: int, crc: int) -> None:
+        self._packed, self._name, self._left, self._crc = packed, name, size, crc
+        self._inflate = isal_zlib.decompressobj(-zlib.MAX_WBITS)
+        self._rest = b""
+        self._running = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes; less at the end only, and no more in all than the zip says. Raises what is in
+        `blocks.DAMAGED`."""
+        parts: list[bytes] = []
+        left = min(size, self._left) if size >= 0 else self._left
+        self._left -= left
+        while left and not self._inflate.eof:
+            if len(self._rest) < PACKED:
+                self._rest += self._packed.read(PACKED)
+            parts.append(self._inflate.decompress(self._rest, left))
+            if not (parts[-1] or self._rest or self._inflate.eof):
+                raise EOFError("its end is missing")
+            self._rest = self._inflate.unconsumed_tail
+            self._running = isal_zlib.crc32(parts[-1], self._running)
+            left -= len(parts[-1])
+        if (self._inflate.eof or not self._left) and self._running != self._crc:
+            raise zipfile.BadZipFile(f"Bad CRC-32 for file {self._name!r}")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+def _inflated(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> BinaryIO:
+    """A member, whose deflated bytes `zipfile` gives as if they were stored."""
+    stored = copy(info)
+    stored.compress_type, stored.file_size = zipfile.ZIP_STORED, info.compress_size
+    del stored.CRC  # that of what is inflated
+    return cast(BinaryIO, Inflated(archive.open(stored), info.filename, info.file_size, info.CRC))
+
+
 @dataclass(frozen=True)
 class Source:
     """The tables of one feed: `name` (file or folder name without `.zip`) and table -> member or path."""
@@ -53,10 +99,10 @@ class Source:
                 return Path(self.tables[table]).open("rb")
             # One archive a stream: each reader has its own place in the file, which stays open with the stream.
             with zipfile.ZipFile(self.path) as archive:
-                stream: Any = archive.open(self.tables[table])
-            if archive.getinfo(self.tables[table]).compress_type == zipfile.ZIP_DEFLATED:
-                stream._decompressor = isal_zlib.decompressobj(-zlib.MAX_WBITS)  # takes about half of zlib's time
-            return stream
+                info = archive.getinfo(self.tables[table])
+                if info.compress_type == zipfile.ZIP_DEFLATED:
+                    return _inflated(archive, info)
+                return cast(BinaryIO, archive.open(info))
         except (*UNREADABLE, RuntimeError) as error:
             cause = getattr(error, "strerror", None) or error
             raise HeadwayError(f"{self.name}/{table}: not readable ({cause}); mend or fetch the feed again") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +36,10 @@ COLUMNS: Types = {
 }
 NEEDED = ("trip_id", "stop_id", "stop_sequence", "arrival_time", "departure_time")
 BLANK_ID = -2
-AT_ONCE = 16
-"""Blocks that are parsed beside each other at most: one thread reads no faster than these are done with."""
+AT_ONCE = 32
+"""Blocks that are parsed beside each other at most."""
+AHEAD = 128
+"""Blocks, 1 GiB, that are read before they are parsed: while other tables are read, one thread gets so far."""
 
 
 class Known(NamedTuple):
@@ -92,45 +94,57 @@ class Blocks(NamedTuple):
         return [begins[place] for place in some], [rows(self.tasks[place], part) for place in some]
 
 
-def read_blocks_of_trips(source: Source, known: Known, need: np.ndarray, crew: Workers, report: Report) -> Blocks:
-    """The rows of the trips that matter, block by block.
+@contextmanager
+def lines_ahead(source: Source, report: Report) -> Iterator[Iterator[Block]]:
+    """The blocks of the file, read from now on beside whatever else is done; `report` is told after the block."""
+    said = Report()
+    with prefetched(scan(source, "stop_times.txt", said), AHEAD) as lines:
+        yield lines
+    for warning in said.warnings:
+        report.warn(warning)
+
+
+def read_blocks_of_trips(
+    source: Source, lines: Iterator[Block], known: Known, need: np.ndarray, crew: Workers, report: Report
+) -> Blocks:
+    """The rows of the trips that matter, block by block of `lines`, as `lines_ahead` gives them.
 
     `need` int32[trips]: -1 for a trip that never matters, 0 for one that does, else the second of its service day from
     which a departure of it would.
     """
-    blocks = _read(source, known._replace(wanted=need == 0, need=np.maximum(need, 0).astype(np.int32)), crew, report)
+    first = known._replace(wanted=need == 0, need=np.maximum(need, 0).astype(np.int32))
+    with report.step("read stop_times"):
+        blocks = _read(lines, first, crew)
+        if not blocks.tasks:
+            raise HeadwayError(f"{source.name}/stop_times.txt: it holds no lines; fetch the feed again")
     late = need == 0
     for facts in blocks.facts:
         late[facts.late] = True
     if (late & (need != 0)).any():
         del blocks
-        blocks = _read(source, known._replace(wanted=late, need=np.zeros_like(need)), crew, report)
+        with report.step("read stop_times"), lines_ahead(source, report) as again:
+            blocks = _read(again, known._replace(wanted=late, need=np.zeros_like(need)), crew)
     names = [name for facts in blocks.facts for name in facts.unknown]
-    lines = sum(facts.unknown_lines for facts in blocks.facts)
-    report.drop(f"{source.name}/stop_times.txt", "a line with a trip_id that trips.txt lacks", names, lines)
+    count = sum(facts.unknown_lines for facts in blocks.facts)
+    report.drop(f"{source.name}/stop_times.txt", "a line with a trip_id that trips.txt lacks", names, count)
     return blocks
 
 
-def _read(source: Source, known: Known, crew: Workers, report: Report) -> Blocks:
+def _read(lines: Iterator[Block], known: Known, crew: Workers) -> Blocks:
     tasks: list[Delayed] = []
     asked: list[Delayed] = []
     facts: list[BlockFacts] = []
     numbers, facts_of = delayed(_numbers), delayed(_facts)
     (kept,) = crew.persist([delayed(known, traverse=False)])
-    waves = _waves(scan(source, "stop_times.txt", report), min(2 * crew.count, AT_ONCE))
-    with report.step("read stop_times"), closing(prefetched(waves, 1)) as read:
-        for wave in read:
-            if wave[0].first:
-                tasks, asked, facts = [], [], []
-            require(wave[0], NEEDED)
-            made = crew.persist([numbers(block, kept) for block in wave])
-            facts += crew.compute(asked)  # of the wave before, so that two are at work
-            asked = [facts_of(block) for block in made]
-            tasks += made
-        facts += crew.compute(asked)
-    if not tasks:
-        raise HeadwayError(f"{source.name}/stop_times.txt: it holds no lines; fetch the feed again")
-    return Blocks(tasks, facts)
+    for wave in _waves(lines, min(2 * crew.count, AT_ONCE)):
+        if wave[0].first:
+            tasks, asked, facts = [], [], []
+        require(wave[0], NEEDED)
+        made = crew.persist([numbers(block, kept) for block in wave])
+        facts += crew.compute(asked)  # of the wave before, so that two are at work
+        asked = [facts_of(block) for block in made]
+        tasks += made
+    return Blocks(tasks, facts + crew.compute(asked))
 
 
 def _waves(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:

@@ -83,16 +83,22 @@ def runs(
     days = days[(days["offset"] < horizon) & (days["offset"] >= -latest)]
     timed = trips[["trip", "service_id"]].merge(times, on="trip")
     dated = timed.merge(days, on="service_id")[["trip", "first", "last", "offset"]]
-    named = dated["trip"].isin(frequencies["trip"])
-    own = dated[~named].rename(columns={"offset": "shift"})
-    repeated = dated[named].merge(frequencies, on="trip")
+    found = dated.rename(columns={"offset": "shift"})
+    if len(frequencies):
+        named = dated["trip"].isin(frequencies["trip"])
+        found = concat([found[~named], _by_frequency(dated[named], frequencies)])
+    inside = (found["first"] + found["shift"] < horizon) & (found["last"] + found["shift"] >= 0)
+    found = found.loc[inside, ["trip", "shift"]].drop_duplicates()
+    return found.astype(np.int32).sort_values(["trip", "shift"], ignore_index=True)
+
+
+def _by_frequency(dated: pd.DataFrame, frequencies: pd.DataFrame) -> pd.DataFrame:
+    """Each start of trips with frequencies on their dates: `trip`, `first`, `last`, `shift`."""
+    repeated = dated.merge(frequencies, on="trip")
     counts = (repeated["end"] - repeated["start"] + repeated["headway"] - 1) // repeated["headway"]
     counts = counts.clip(lower=0).to_numpy()
     repeated = repeated.take(np.repeat(np.arange(len(counts)), counts))
     turn = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     repeated = repeated.assign(turn=turn)
     start = repeated["offset"] + repeated["start"] + repeated["turn"] * repeated["headway"]
-    found = concat([own, repeated.assign(shift=start - repeated["first"])])
-    inside = (found["first"] + found["shift"] < horizon) & (found["last"] + found["shift"] >= 0)
-    found = found.loc[inside, ["trip", "shift"]].drop_duplicates()
-    return found.astype(np.int32).sort_values(["trip", "shift"], ignore_index=True)
+    return repeated.assign(shift=start - repeated["first"])[["trip", "first", "last", "shift"]]

@@ -1,0 +1,40 @@
+"""Connected components by cuGraph beside SciPy's, on real devices; skipped where there is none, or no cuGraph."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from headway.cluster.devices import cuda_device
+from headway.pipeline.vertex_order import components
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+
+trouble = cuda_device().trouble or ("" if importlib.util.find_spec("pylibcugraph") else "cuGraph is not installed")
+pytestmark = pytest.mark.skipif(bool(trouble), reason=trouble)
+
+
+def same(pairs: np.ndarray, vertices: int) -> None:
+    """Both count the components of `pairs` int[2, ...] alike."""
+    ends = np.concatenate([pairs, pairs[::-1]], axis=1)
+    graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(vertices, vertices)).tocsr()
+    assert components(graph, gpu=True) == components(graph)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 40), st.data())
+def test_small_graphs(vertices: int, data: st.DataObject) -> None:
+    vertex = st.integers(0, vertices - 1)
+    pairs = data.draw(st.sets(st.tuples(vertex, vertex).filter(lambda pair: pair[0] < pair[1]), max_size=60))
+    same(np.array(sorted(pairs), np.int64).reshape(-1, 2).T, vertices)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 3.0])
+def test_half_a_million_vertices(share: float) -> None:
+    """Fewer pairs than vertices, about where the giant component appears, and many more."""
+    vertices = 500_000
+    drawn = np.random.default_rng(0).integers(0, vertices, (2, int(share * vertices)))
+    pairs = np.unique(np.sort(drawn, axis=0)[:, drawn[0] != drawn[1]], axis=1)
+    same(pairs, vertices)
