@@ -125,7 +125,6 @@ class TestActors:
             assert gone not in {pid for pid, _ in both(found)}
         assert capfd.readouterr() == ("", "")
 
-    @pytest.mark.large
     def test_poison(self) -> None:
         """Whoever was beside it is answered, and so are those of another run meanwhile."""
         poison, slow = numbered(os._exit, 1), numbered(time.sleep, 0.2)

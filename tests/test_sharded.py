@@ -157,7 +157,6 @@ class TestSharded:
         assert len(killed) == 2
         assert len(list(notes.iterdir())) >= 3
 
-    @pytest.mark.large
     def test_poisoned_queries(
         self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
     ) -> None:
@@ -175,7 +174,6 @@ class TestSharded:
         ]
         assert capfd.readouterr() == ("", "")
 
-    @pytest.mark.large
     def test_too_many_poisoned_queries(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sharded, "MOST_LOST", 1)
         (tmp_path / "q.csv").write_text("origin,departure\n" + "A,8:00\n" * 4)
@@ -238,7 +236,6 @@ def state(pid: int) -> str:
         return "Z"
 
 
-@pytest.mark.large
 def test_killed_driver(job: Path, tmp_path: Path) -> None:
     """Its actors and Ray's daemons go with it; what was finished is kept."""
     output = tmp_path / "a"
@@ -257,7 +254,6 @@ def test_killed_driver(job: Path, tmp_path: Path) -> None:
     assert (output / first.name).stat().st_mtime_ns == kept
 
 
-@pytest.mark.large
 def test_ctrl_c(job: Path, tmp_path: Path) -> None:
     """It reaches a terminal's whole process group: one line, soon, and nothing is left running."""
     output = tmp_path / "a"
