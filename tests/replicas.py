@@ -46,11 +46,6 @@ class Poisoned(Replica):
         return poisoned
 
 
-def nothing(gpu: bool, threads: int) -> Callable[[int], int]:
-    """Gives back what it gets."""
-    return abs
-
-
 @dataclass(frozen=True)
 class Mapped(Replica):
     """Writes down which parts of files of the store its process has in memory."""

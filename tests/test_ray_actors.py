@@ -16,16 +16,6 @@ from headway.cluster.ray import Poisonous, Pool, actors
 from headway.storage.errors import HeadwayError
 
 
-@pytest.fixture(scope="class")
-def _ray():
-    """A Ray that many tests share; it takes seconds to start."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # what is here is for its actors too
-        with pool(1) as found:
-            found.close()
-            yield
-
-
 def make(gpu: bool, threads: int) -> Callable[[Any], Any]:
     state = time.monotonic_ns()
     return lambda item: item(state) if callable(item) else (os.getpid(), state, threads, item)
