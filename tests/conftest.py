@@ -19,7 +19,6 @@ from headway.pipeline.gtfs.report import Report
 from headway.pipeline.settings import load_settings
 from headway.storage.store import Store
 from hypothesis import settings
-from nights import Place
 
 # Numba's CUDA simulator is for a whole process: `test_simulator.py` starts one.
 collect_ignore = [] if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" else ["simulator"]
@@ -82,12 +81,6 @@ def answers(store: Store, queries: list[tuple[str, int]], algorithm: str) -> lis
 def quick(store: Store) -> list[str]:
     """The algorithms for a store that do not look at all of it in every round."""
     return [name for name in algorithms_for(store) if name not in relax.ALGORITHMS]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    """Where `headway nightly` runs."""
-    return Place(tmp_path)
 
 
 @pytest.fixture(params=sorted(ALGORITHMS))

@@ -21,6 +21,12 @@ from nights import LATER, Place
 
 import headway as hw
 
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
 # --- what changed -------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,11 @@ from headway.pipeline.nightly.plan import Plan, load_plan
 from headway.pipeline.settings import load_settings
 from nights import Place
 
-# --- bad plans ----------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
 
 GOOD = {"feeds": "[a.zip]", "dates": "today", "output": "out"}
 PLANS = [

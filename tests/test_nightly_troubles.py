@@ -18,6 +18,12 @@ from tiny import DAILY, write
 
 import headway as hw
 
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
 # --- broken feeds -------------------------------------------------------------------------------------------
 
 
