@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,14 @@ def _cache_folder() -> str:
 CACHE = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
 
 
-def njit(function: Callable[..., Any]) -> Any:
+_DECORATING = threading.Lock()
+
+
+def njit(function: Callable[..., Any], **options: Any) -> Any:
     """Numba's `njit` without the GIL, with C division, cached in this project's folder."""
-    before, config.CACHE_DIR = config.CACHE_DIR, CACHE  # read once, when the decorator runs
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    finally:
-        config.CACHE_DIR = before
+    with _DECORATING:
+        before, config.CACHE_DIR = config.CACHE_DIR, CACHE  # read once, when the decorator runs
+        try:
+            return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        finally:
+            config.CACHE_DIR = before

@@ -34,7 +34,7 @@ def build_feeds(
     """A store of GTFS feeds that covers `settings.build.days` days from `day`.
 
     Ids get a prefix `feedname:` where there are several feeds, or as `prefixed` says. `new` makes the arrays, for
-    example `bundle.Draft.array`. Raises `FeedError`, a
+    example `draft.Draft.array`. Raises `FeedError`, a
     `HeadwayError`, for a feed that can't be read or has no service on `day` and for the first drop of a strict
     report; `HeadwayError` for a store that would hold no departure.
     """

@@ -90,24 +90,24 @@ def build(
         },
     )
     begun = time.perf_counter()
-    from ..storage import bundle
+    from ..storage.draft import draft
     from .build import build_connections, build_feeds
     from .gtfs.report import Report
 
-    with Steps(quiet) as steps, bundle.draft(output, overwrite) as draft:
+    with Steps(quiet) as steps, draft(output, overwrite) as made:
         report = Report(strict=strict, announce=steps)
         if connections is not None:
             if feeds or day or days is not None:
                 raise HeadwayError("--connections takes no feeds, --date or --days; leave one of them out")
             if settings.build.subtrips != "none" or walk is Walk.default:
                 raise HeadwayError("--connections knows no trips and no places: no --subtrips, and --walk none")
-            store = build_connections(connections, settings, report, draft.array)
+            store = build_connections(connections, settings, report, made.array)
         else:
             if not feeds:
                 raise HeadwayError("no feed given; name a GTFS zip or folder: headway build FEED -o STORE --date DATE")
-            store = build_feeds(feeds, _date(day, feeds), settings, report, None, draft.array)
+            store = build_feeds(feeds, _date(day, feeds), settings, report, None, made.array)
         with report.step("write"):
-            store.finish(draft)
+            store.finish(made)
     if not quiet:
         show.built(store, report, output, time.perf_counter() - begun)
 

@@ -70,7 +70,7 @@ def snapshots(
     quiet: Quiet = False,
 ) -> None:
     """Make a graph that changes with time (DT-CSR) of events, in any order, or of a timetable."""
-    from ..storage.bundle import check_output
+    from ..storage.draft import check_output
     from .event_file import Names
     from .ticks import Ticks
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from . import bundle
+from . import bundle, draft
 from .errors import HeadwayError
 from .window import Window
 
@@ -181,8 +181,8 @@ class DTCSR:
         return found | {name: array for name in ("end", "values") if (array := getattr(self, name)) is not None}
 
     def save(self, path: str | PathLike[str], overwrite: bool = False) -> None:
-        """Write the graph as a bundle: whole, or not at all. Raises `HeadwayError` as `bundle.write` does."""
-        bundle.write(
+        """Write the graph as a bundle: whole, or not at all. Raises `HeadwayError` as `draft.write` does."""
+        draft.write(
             path,
             kind=KIND,
             version=VERSION,

@@ -9,7 +9,7 @@ from os import PathLike
 import numpy as np
 import pyarrow as pa
 
-from . import bundle
+from . import bundle, draft
 from .dt_csr import DTCSR
 
 KIND = "dt-csr-parts"
@@ -28,13 +28,13 @@ class Part:
 
 
 def save_parts(path: str | PathLike[str], parts: Sequence[Part], overwrite: bool = False) -> None:
-    """Write parts of one graph, at least one: all, or none. Raises `HeadwayError` as `bundle.write` does."""
+    """Write parts of one graph, at least one: all, or none. Raises `HeadwayError` as `draft.write` does."""
     first = parts[0].graph
     arrays = {"times": first.times}
     for number, part in enumerate(parts):
         held = part.graph.arrays() | {"edges": part.edges}
         arrays |= {f"{number}.{name}": array for name, array in held.items() if name != "times"}
-    bundle.write(
+    draft.write(
         path,
         kind=KIND,
         version=VERSION,

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from . import bundle
 from .cluster_ap import ClusterAp
+from .draft import Draft, draft
 from .edge_profile import EdgeProfile
 from .errors import HeadwayError
 from .remote import brought_bundle
@@ -56,11 +57,11 @@ class Store:
         return self.timetable.places.table["id"].slice(0, self.timetable.places.stops).to_pylist()
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write the store as a bundle: whole, or not at all. Raises `HeadwayError` as `bundle.write` does."""
-        with bundle.draft(path, overwrite) as draft:
-            self.finish(draft)
+        """Write the store as a bundle: whole, or not at all. Raises `HeadwayError` as `draft.write` does."""
+        with draft(path, overwrite) as made:
+            self.finish(made)
 
-    def finish(self, draft: bundle.Draft) -> None:
+    def finish(self, made: Draft) -> None:
         """Write the store into a draft, which may have made some of its arrays."""
         places, trips = self.timetable.places, self.timetable.trips
         arrays: dict[str, np.ndarray] = {}
@@ -74,7 +75,7 @@ class Store:
                     numbers[f"{part}.{field.name}"] = value
         tables = {"places": places.table, "trips": pa.table({"id": trips.ids})}
         meta = {"facts": self.facts, "numbers": numbers, "rebuild": self.facts["rebuild"]}
-        draft.write(kind=KIND, version=VERSION, arrays=arrays, tables=tables, meta=meta)
+        made.write(kind=KIND, version=VERSION, arrays=arrays, tables=tables, meta=meta)
 
     def _parts(self) -> dict[str, Any]:
         timetable = self.timetable

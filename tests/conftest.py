@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -86,3 +87,17 @@ def quick(store: Store) -> list[str]:
 def algorithm(request) -> str:
     """Every query engine in turn."""
     return request.param
+
+
+@pytest.fixture(scope="class")
+def _ray() -> Iterator[None]:
+    """A Ray of this machine that many tests share, with room for two actors; it takes seconds to start."""
+    import ray
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # what is here is for its actors too
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        silent = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.CRITICAL}
+        ray.init("local", num_cpus=2, **silent)
+        yield
+        ray.shutdown()

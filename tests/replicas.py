@@ -46,11 +46,6 @@ class Poisoned(Replica):
         return poisoned
 
 
-def nothing(gpu: bool, threads: int) -> Callable[[int], int]:
-    """Gives back what it gets."""
-    return abs
-
-
 def threads_of(gpu: bool, threads: int) -> Callable[[float], int]:
     """How many an actor was given; it is held for a while, so that others answer, too."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import fsspec
 import pytest
 import requests
+from headway.kernels.jit import CACHE
 from moto.server import ThreadedMotoServer
 
 BUCKET = "s3://transit"
@@ -29,6 +30,7 @@ def s3_server(cache: Path) -> Iterator[dict[str, str]]:
         "AWS_SECRET_ACCESS_KEY": "nothing",
         "AWS_DEFAULT_REGION": "us-east-1",
         "XDG_CACHE_HOME": str(cache),
+        "NUMBA_CACHE_DIR": CACHE,  # where compiled kernels are already
     }
     with pytest.MonkeyPatch.context() as patch:
         for key, value in environment.items():

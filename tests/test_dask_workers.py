@@ -245,7 +245,8 @@ def test_nobody_listens() -> None:
         assert time.monotonic() - began < 10
 
 
-def test_unknown_host() -> None:
+def test_unknown_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(HeadwayError, match="no Dask scheduler answers there"):
         workers("tcp://no.such.host.invalid:8786", None, None, None, 1).__enter__()
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+
+import pytest
+
+import headway
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("cluster", "conf", "headway", "kernels", "pipeline", "storage")
@@ -15,3 +21,18 @@ def test_every_folder_of_a_room_is_in_the_one_package() -> None:
     folders = {file.parent.relative_to(ROOT).as_posix() for room in ROOMS for file in (ROOT / room).rglob("*.py")}
     assert {settings["package-dir"][name] for name in settings["packages"]} == folders
     assert set(settings["package-dir"]) == set(settings["packages"])
+
+
+def test_a_room_is_imported_alone() -> None:
+    """Workers and writers of bundles start in a fraction of the time that all of the package takes."""
+    code = "import sys; import headway.cluster.dask, headway.storage.bundle; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"headway", "headway.storage.bundle"} <= set(found)
+    assert not {"numba", "pandas", "scipy", "headway.pipeline.api"} & set(found)
+
+
+def test_names_of_the_package() -> None:
+    assert set(headway.__all__) <= set(dir(headway))
+    assert all(getattr(headway, name).__name__ == name for name in headway.__all__)
+    with pytest.raises(AttributeError, match="module 'headway' has no attribute 'lod'"):
+        headway.lod  # noqa: B018

@@ -17,16 +17,6 @@ from headway.cluster.ray import Poisonous, Pool, actors
 from headway.storage.errors import HeadwayError
 
 
-@pytest.fixture(scope="class")
-def _ray():
-    """A Ray that many tests share; it takes seconds to start."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # what is here is for its actors too
-        with pool(1) as found:
-            found.close()
-            yield
-
-
 def make(gpu: bool, threads: int) -> Callable[[Any], Any]:
     state = time.monotonic_ns()
     return lambda item: item(state) if callable(item) else (os.getpid(), state, threads, item)
@@ -156,7 +146,6 @@ class TestActors:
             assert gone not in {pid for pid, _ in both(found)}
         assert capfd.readouterr() == ("", "")
 
-    @pytest.mark.large
     def test_poison(self) -> None:
         """Whoever was beside it is answered, and so are those of another run meanwhile."""
         poison, slow = numbered(os._exit, 1), numbered(time.sleep, 0.2)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import ray
 import ray.data
 from command import tiny_store
 from headway.pipeline.api import Engine
@@ -21,24 +19,20 @@ def store(tmp_path_factory) -> Path:
     return tiny_store(tmp_path_factory.mktemp("data"))
 
 
+@pytest.mark.usefixtures("_ray")
 def test_a_step_of_a_pipeline(store: Path) -> None:
     queries = pa.table(
         {"query_id": range(60), "origin": list("ABC") * 20, "departure": [28_000 + 60 * k for k in range(60)]}
     )
-    silent = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.CRITICAL}
-    ray.init("local", num_cpus=2, **silent)
-    try:
-        ray.data.DataContext.get_current().enable_progress_bars = False
-        answers = ray.data.from_arrow(queries).map_batches(
-            Answers,
-            fn_constructor_kwargs={"store": str(store), "answer": "reach", "cutoffs": "5,20"},
-            batch_format="pyarrow",
-            batch_size=16,
-            concurrency=1,
-        )
-        found = answers.to_pandas().sort_values(["query_id", "cutoff_s"]).reset_index(drop=True)
-    finally:
-        ray.shutdown()
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    answers = ray.data.from_arrow(queries).map_batches(
+        Answers,
+        fn_constructor_kwargs={"store": str(store), "answer": "reach", "cutoffs": "5,20"},
+        batch_format="pyarrow",
+        batch_size=16,
+        concurrency=1,
+    )
+    found = answers.to_pandas().sort_values(["query_id", "cutoff_s"]).reset_index(drop=True)
     engine = Engine(load(store), device="cpu", quiet=True)
     expected = engine.reach(queries["origin"].to_pylist(), queries["departure"].to_pylist(), cutoffs=[5, 20])
     assert len(found) == 120

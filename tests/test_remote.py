@@ -245,7 +245,6 @@ def test_an_output_taken_over_by_a_run_that_has_just_begun(
     assert objects(output)["job.json"] == mark
 
 
-@pytest.mark.large
 def test_killed(job: Path) -> None:
     """SIGKILL after the first part; with --resume it ends as if nothing had been."""
     output = f"{BUCKET}/killed"

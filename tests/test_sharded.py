@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +24,12 @@ from headway.pipeline.settings import Settings
 from headway.pipeline.sharded import Replica, Sharded
 from headway.storage.errors import HeadwayError
 from headway.storage.store import fingerprint, load
-from replicas import Mapped, Poisoned, Slow, nothing
+from replicas import Mapped, Poisoned, Slow
 
 QUERIES = 150_000
 PROGRAM = Path(sys.executable).with_name("headway")
 RAY = ("--set", "query.workers=ray", "--set", "threads=1")
+ONE = (*RAY, "--set", "query.count=1")
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +46,6 @@ def job(tmp_path_factory) -> Path:
         done(*words(folder, folder / kind, kind), "--set", "threads=1")
     done(*words(folder, folder / "few", "reach", "few.parquet"))
     return folder
-
-
-@pytest.fixture(scope="class")
-def _ray() -> Iterator[None]:
-    """A Ray that many tests share; it takes seconds to start."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        with actors("ray", 1, False, 1, nothing) as found:
-            found.close()
-            yield
 
 
 def words(folder: Path, output: Path, kind: str, queries: str = "q.parquet") -> tuple:
@@ -88,108 +78,6 @@ def answer(job: Path, output: Path, replica: type[Replica], queries: str, kind: 
     made = replica(job / "the.store", mark, asked, "edge-profile", Settings(), **given)
     with actors("ray", 2, False, 1, made) as pool:
         run_queries(store, Sharded(store, pool, asked), job / queries, output, asked, fingerprint=mark)
-
-
-@pytest.mark.usefixtures("_ray")
-class TestSharded:
-    @pytest.mark.parametrize("kind", ["arrivals", "od", "reach"])
-    def test_same_bytes_as_in_process(self, job: Path, tmp_path: Path, kind: str) -> None:
-        """Chunks begin small and become whole parts; arrivals stay chunks."""
-        done(*words(job, tmp_path / "a", kind), *RAY)
-        assert content(tmp_path / "a") == content(job / kind)
-
-    @pytest.mark.parametrize("kind", ["arrivals", "reach"])
-    def test_same_bytes_from_small_chunks(
-        self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-    ) -> None:
-        monkeypatch.setattr(sharded, "SECONDS", 0.02)
-        answer(job, tmp_path / "a", Replica, "q.parquet", kind)
-        assert content(tmp_path / "a") == content(job / kind)
-
-    def test_one_copy_of_the_store(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Actors of a machine map the same files, and have no page of them for themselves."""
-        monkeypatch.setattr(sharded, "SECONDS", 0.02)
-        answer(job, tmp_path / "a", Mapped, "q.parquet", "reach", notes=tmp_path)
-        first, second = (store_in_memory(note.read_text(), job) for note in tmp_path.glob("[0-9]*"))
-        assert first.keys() == second.keys()
-        arrays = {path.name for path in (job / "the.store").glob("*.npy") if path.stat().st_size > 128}
-        assert {Path(file).name for file, _ in first} >= arrays
-        for mine, theirs in zip(first.values(), second.values(), strict=True):
-            assert mine["perms"] == theirs["perms"] == "r--s"
-            assert mine["Private_Dirty"] == theirs["Private_Dirty"] == "0"
-
-    def test_says_why_there_is_no_gpu(self, job: Path, tmp_path: Path) -> None:
-        """Before the work and after it, in a line each; nobody is told who asked for the CPU."""
-        if not (nothing_there := cuda_device().trouble):
-            pytest.skip("there is a GPU")
-        for options, lines in (((), 2), (("--device", "cpu"), 1), (("--algorithm", "connection-scan"), 2)):
-            loud = [word for word in words(job, tmp_path / "a", "reach", "few.parquet") if word != "-q"]
-            said = headway(*loud, *RAY, "--overwrite", *options)
-            assert said.status == 0
-            trouble = "algorithm connection-scan is for the CPU" if "--algorithm" in options else nothing_there
-            assert (f"headway: query.workers ray: {trouble}; the CPU answers\n" in said.err) == (lines == 2)
-            assert (f"each (cpu: {trouble})\n" in said.err) == (lines == 2)
-
-    def test_nothing_to_answer(self, job: Path, tmp_path: Path) -> None:
-        for name, text in (("none", ""), ("bad", "?,8:00\n")):
-            (tmp_path / f"{name}.csv").write_text(f"origin,departure\n{text}")
-            for output, options in (("a", ()), ("b", RAY)):
-                done("query", job / "the.store", tmp_path / f"{name}.csv", "-o", tmp_path / (name + output), *options)
-            assert content(tmp_path / f"{name}a") == content(tmp_path / f"{name}b")
-
-    def test_killed_actors(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Two of them in the middle of a batch (SIGKILL); others take over."""
-        notes = tmp_path / "notes"
-        notes.mkdir()
-        killed: set[int] = set()
-        advance = Sharded._adapt
-
-        def adapt(self: Sharded, rate: float) -> None:
-            advance(self, rate)
-            alive = {int(note.name) for note in notes.iterdir()} - killed
-            if len(killed) < 2 and alive:
-                killed.add(min(alive))
-                os.kill(min(alive), signal.SIGKILL)
-
-        monkeypatch.setattr(Sharded, "_adapt", adapt)
-        answer(job, tmp_path / "a", Slow, "q.parquet", "reach", notes=notes)
-        assert content(tmp_path / "a") == content(job / "reach")
-        assert len(killed) == 2
-        assert len(list(notes.iterdir())) >= 3
-
-    @pytest.mark.large
-    def test_poisoned_queries(
-        self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
-    ) -> None:
-        """They end among the errors, all others are answered; nothing is said of what died."""
-        monkeypatch.setattr(sharded, "FIRST", 32)
-        whole = pq.read_table(job / "few" / "part-00000.parquet").to_pandas()
-        poison = tuple(int(number) for number in whole["query_id"].unique()[[10, 300]])
-        answer(job, tmp_path / "a", Poisoned, "few.parquet", "reach", poison=poison)
-        found = pq.read_table(tmp_path / "a" / "part-00000.parquet").to_pandas()
-        pd.testing.assert_frame_equal(found, whole[~whole["query_id"].isin(poison)].reset_index(drop=True))
-        before, after = (pq.read_table(path / "errors.parquet").to_pylist() for path in (job / "few", tmp_path / "a"))
-        assert after[: len(before)] == before
-        assert [(row["query_id"], row["error"]) for row in after[len(before) :]] == [
-            (number, "the process that answered it died, twice; the other queries are answered") for number in poison
-        ]
-        assert capfd.readouterr() == ("", "")
-
-    @pytest.mark.large
-    def test_too_many_poisoned_queries(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sharded, "MOST_LOST", 1)
-        (tmp_path / "q.csv").write_text("origin,departure\n" + "A,8:00\n" * 4)
-        with pytest.raises(
-            HeadwayError, match=r"more than 1 queries killed the processes that answered them.*--resume"
-        ):
-            answer(job, tmp_path / "a", Poisoned, str(tmp_path / "q.csv"), "reach", poison=(0, 1, 2, 3))
-
-    def test_another_store_there(self, job: Path) -> None:
-        made = Replica(job / "the.store", "other", Answer("od"), "edge-profile", Settings())
-        with pytest.raises(
-            HeadwayError, match=r"the.store: a node has another store there; copy the same to all of them"
-        ):
-            actors("ray", 1, False, 1, made).__enter__()
 
 
 def run(job: Path, output: Path) -> subprocess.Popen:
@@ -238,26 +126,124 @@ def state(pid: int) -> str:
         return "Z"
 
 
-@pytest.mark.large
-def test_killed_driver(job: Path, tmp_path: Path) -> None:
-    """Its actors and Ray's daemons go with it; what was finished is kept."""
-    output = tmp_path / "a"
-    process = run(job, output)
-    begun(output, process)
-    theirs = started_by(process)
-    assert len(theirs) >= 3
-    process.kill()
-    process.communicate()
-    gone(theirs)
-    assert not output.exists()
-    first = output.with_name("a.partial") / "part-00000.parquet"
-    kept = first.stat().st_mtime_ns
-    done(*words(job, output, "od"), *RAY, "--resume")
-    assert content(output) == content(job / "od")
-    assert (output / first.name).stat().st_mtime_ns == kept
+@pytest.mark.usefixtures("_ray")
+class TestSharded:
+    @pytest.mark.parametrize("kind", ["arrivals", "od", "reach"])
+    def test_same_bytes_as_in_process(self, job: Path, tmp_path: Path, kind: str) -> None:
+        """Chunks begin small and become whole parts; arrivals stay chunks."""
+        done(*words(job, tmp_path / "a", kind), *RAY)
+        assert content(tmp_path / "a") == content(job / kind)
+
+    @pytest.mark.parametrize("kind", ["arrivals", "reach"])
+    def test_same_bytes_from_small_chunks(
+        self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        monkeypatch.setattr(sharded, "SECONDS", 0.02)
+        answer(job, tmp_path / "a", Replica, "q.parquet", kind)
+        assert content(tmp_path / "a") == content(job / kind)
+
+    def test_one_copy_of_the_store(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Actors of a machine map the same files, and have no page of them for themselves."""
+        monkeypatch.setattr(sharded, "SECONDS", 0.02)
+        answer(job, tmp_path / "a", Mapped, "q.parquet", "reach", notes=tmp_path)
+        first, second = (store_in_memory(note.read_text(), job) for note in tmp_path.glob("[0-9]*"))
+        assert first.keys() == second.keys()
+        arrays = {path.name for path in (job / "the.store").glob("*.npy") if path.stat().st_size > 128}
+        assert {Path(file).name for file, _ in first} >= arrays
+        for mine, theirs in zip(first.values(), second.values(), strict=True):
+            assert mine["perms"] == theirs["perms"] == "r--s"
+            assert mine["Private_Dirty"] == theirs["Private_Dirty"] == "0"
+
+    def test_says_why_there_is_no_gpu(self, job: Path, tmp_path: Path) -> None:
+        """Before the work and after it, in a line each; nobody is told who asked for the CPU."""
+        if not (nothing_there := cuda_device().trouble):
+            pytest.skip("there is a GPU")
+        for options, lines in (((), 2), (("--device", "cpu"), 1), (("--algorithm", "connection-scan"), 2)):
+            loud = [word for word in words(job, tmp_path / "a", "reach", "few.parquet") if word != "-q"]
+            said = headway(*loud, *ONE, "--overwrite", *options)
+            assert said.status == 0
+            trouble = "algorithm connection-scan is for the CPU" if "--algorithm" in options else nothing_there
+            assert (f"headway: query.workers ray: {trouble}; the CPU answers\n" in said.err) == (lines == 2)
+            assert (f"each (cpu: {trouble})\n" in said.err) == (lines == 2)
+
+    def test_nothing_to_answer(self, job: Path, tmp_path: Path) -> None:
+        for name, text in (("none", ""), ("bad", "?,8:00\n")):
+            (tmp_path / f"{name}.csv").write_text(f"origin,departure\n{text}")
+            for output, options in (("a", ()), ("b", ONE)):
+                done("query", job / "the.store", tmp_path / f"{name}.csv", "-o", tmp_path / (name + output), *options)
+            assert content(tmp_path / f"{name}a") == content(tmp_path / f"{name}b")
+
+    def test_killed_actors(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Two of them in the middle of a batch (SIGKILL); others take over."""
+        notes = tmp_path / "notes"
+        notes.mkdir()
+        killed: set[int] = set()
+        advance = Sharded._adapt
+
+        def adapt(self: Sharded, rate: float) -> None:
+            advance(self, rate)
+            alive = {int(note.name) for note in notes.iterdir()} - killed
+            if len(killed) < 2 and alive:
+                killed.add(min(alive))
+                os.kill(min(alive), signal.SIGKILL)
+
+        monkeypatch.setattr(Sharded, "_adapt", adapt)
+        answer(job, tmp_path / "a", Slow, "q.parquet", "reach", notes=notes)
+        assert content(tmp_path / "a") == content(job / "reach")
+        assert len(killed) == 2
+        assert len(list(notes.iterdir())) >= 3
+
+    def test_poisoned_queries(
+        self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+    ) -> None:
+        """They end among the errors, all others are answered; nothing is said of what died."""
+        for name, value in (("FIRST", 4), ("LEAST", 4), ("SECONDS", 0)):  # bisected twice
+            monkeypatch.setattr(sharded, name, value)
+        whole = pq.read_table(job / "few" / "part-00000.parquet").to_pandas()
+        poison = tuple(int(number) for number in whole["query_id"].unique()[[10, 300]])
+        answer(job, tmp_path / "a", Poisoned, "few.parquet", "reach", poison=poison)
+        found = pq.read_table(tmp_path / "a" / "part-00000.parquet").to_pandas()
+        pd.testing.assert_frame_equal(found, whole[~whole["query_id"].isin(poison)].reset_index(drop=True))
+        before, after = (pq.read_table(path / "errors.parquet").to_pylist() for path in (job / "few", tmp_path / "a"))
+        assert after[: len(before)] == before
+        assert [(row["query_id"], row["error"]) for row in after[len(before) :]] == [
+            (number, "the process that answered it died, twice; the other queries are answered") for number in poison
+        ]
+        assert capfd.readouterr() == ("", "")
+
+    def test_too_many_poisoned_queries(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sharded, "MOST_LOST", 1)
+        (tmp_path / "q.csv").write_text("origin,departure\n" + "A,8:00\n" * 2)
+        with pytest.raises(
+            HeadwayError, match=r"more than 1 queries killed the processes that answered them.*--resume"
+        ):
+            answer(job, tmp_path / "a", Poisoned, str(tmp_path / "q.csv"), "reach", poison=(0, 1))
+
+    def test_another_store_there(self, job: Path) -> None:
+        made = Replica(job / "the.store", "other", Answer("od"), "edge-profile", Settings())
+        with pytest.raises(
+            HeadwayError, match=r"the.store: a node has another store there; copy the same to all of them"
+        ):
+            actors("ray", 1, False, 1, made).__enter__()
+
+    def test_killed_driver(self, job: Path, tmp_path: Path) -> None:
+        """Its actors and Ray's daemons go with it; what was finished is kept."""
+        output = tmp_path / "a"
+        process = run(job, output)
+        begun(output, process)
+        theirs = started_by(process)
+        assert len(theirs) >= 3
+        process.kill()
+        process.communicate()
+        gone(theirs)
+        assert not output.exists()
+        first = output.with_name("a.partial") / "part-00000.parquet"
+        kept = first.stat().st_mtime_ns
+        done(*words(job, output, "od"), *RAY, "--resume")
+        assert content(output) == content(job / "od")
+        assert (output / first.name).stat().st_mtime_ns == kept
 
 
-@pytest.mark.large
 def test_ctrl_c(job: Path, tmp_path: Path) -> None:
     """It reaches a terminal's whole process group: one line, soon, and nothing is left running."""
     output = tmp_path / "a"

@@ -13,19 +13,30 @@ import numpy as np
 import pytest
 from conftest import connections_store
 from headway.cluster.devices import cuda_device
+from headway.storage.store import Store
 
 pytest.importorskip("numba_cuda")
 
+SIMULATOR = Path(__file__).with_name("simulator")
+BATCH = str(SIMULATOR / "test_batch.py")
 
-def test_kernels_in_the_simulator() -> None:
-    """Which is chosen when Numba is imported."""
-    tests = Path(__file__).with_name("simulator")
-    paths = f"pythonpath={tests.parent} {tests.parent / 'space'}"
+
+@pytest.mark.parametrize("tests", [[BATCH], [str(SIMULATOR), f"--ignore={BATCH}"]], ids=["batch", "others"])
+def test_kernels_in_the_simulator(tests: list[str]) -> None:
+    """Which is chosen when Numba is imported; what takes as long as all others is a test of its own."""
+    paths = f"pythonpath={SIMULATOR.parent} {SIMULATOR.parent / 'space'}"
     options = ["-q", "-p", "no:xdist", "-o", "addopts=", "-o", paths]
-    command = [sys.executable, "-m", "pytest", *options, str(tests)]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+def store_of(wide: bool) -> Store:
+    """Of one connection, in words of 64 bits or 32."""
+    store = connections_store([(0, 1, 100, 2**22 if wide else 5)], 2)
+    assert (store.profile.word.dtype == np.uint64) == wide
+    return store
 
 
 @pytest.mark.skipif(not cuda_device().trouble, reason="a GPU compiles its kernels itself")
@@ -34,7 +45,7 @@ def test_kernels_in_the_simulator() -> None:
 @pytest.mark.parametrize("kind", ["arrivals", "od", "reach"])
 def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every shape of the kernels compiles for the architecture that figures are measured on."""
-    from headway.kernels import batch, sectors
+    from headway.kernels import batch
     from headway.kernels.block import Shape
     from headway.pipeline.asked import Answer
     from headway.pipeline.gpu import host_arrays, query_arrays
@@ -43,8 +54,7 @@ def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: py
     from numba.cuda import dispatcher
 
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
-    store = connections_store([(0, 1, 100, 2**22 if wide else 5)], 2)
-    assert (store.profile.word.dtype == np.uint64) == wide
+    store = store_of(wide)
     one = np.zeros(1, np.int32)
     asked = Answer(kind, np.array([60], np.int32) if kind == "reach" else one)
     fixed = {name: typeof(array) for name, array in host_arrays(store).items()}
@@ -66,7 +76,20 @@ def test_ptx(kind: str, wide: bool, narrow: bool, walking: bool, monkeypatch: py
         cc=(9, 0),
     )  # fmt: skip
     assert ".target sm_90" in ptx
+
+
+@pytest.mark.skipif(not cuda_device().trouble, reason="a GPU compiles its kernels itself")
+@pytest.mark.parametrize("wide", [False, True])
+def test_ptx_of_sectors(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from headway.kernels import sectors
+    from headway.pipeline.gpu import host_arrays
+    from numba import cuda, typeof, types
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
     _, fill, _ = sectors.make(wide)
+    fixed, sizes = {name: typeof(array) for name, array in host_arrays(store_of(wide)).items()}, [types.uint32] * 4
+    word, lists = fixed["word"].dtype, (fixed["index"], fixed["word"])
     signature = types.void(types.Array(word, 1, "C"), *sizes, *lists, types.uint32, word, types.uint64[::1])
     assert ".target sm_90" in cuda.compile_ptx(fill.py_func, signature, cc=(9, 0))[0]
 

@@ -129,7 +129,6 @@ def test_paths_of_the_cluster(head: dict[str, str], job: Path, tmp_path: Path) -
     assert err.splitlines()[1:] == [line]
 
 
-@pytest.mark.large
 def test_left_stopped_and_gone_on_with(head: dict[str, str], job: Path) -> None:
     """Ctrl-C leaves the job; who stops it by the command that was named can go on."""
     output = f"{BUCKET}/left"
@@ -161,7 +160,6 @@ def test_left_stopped_and_gone_on_with(head: dict[str, str], job: Path) -> None:
     assert objects(output) == content(job / "whole")
 
 
-@pytest.mark.large
 def test_stopped_while_it_is_followed(head: dict[str, str]) -> None:
     process = submit(head, *words(BUCKET, f"{BUCKET}/stopped"), *SLOW)
     assert process.stderr is not None

@@ -81,7 +81,6 @@ def spread(count: int) -> Settings:
     return load_settings("laptop", [f"train.workers={count}", "threads=1"])
 
 
-@pytest.mark.large
 def test_a_lost_worker_and_a_run_that_goes_on(tmp_path: Path) -> None:
     """Killed within the second epoch: one line; resumed by another number of workers, the numbers of one alone."""
     options, out = Options(task="links", hidden=4, truncated=7), tmp_path / "model"
@@ -112,7 +111,6 @@ def test_a_lost_worker_and_a_run_that_goes_on(tmp_path: Path) -> None:
     assert one[:-1] == curve  # and by one alone
 
 
-@pytest.mark.large
 def test_who_cannot_be_told_ends_the_job(tmp_path: Path) -> None:
     """Not one epoch after another that nobody hears of."""
 
@@ -126,7 +124,6 @@ def test_who_cannot_be_told_ends_the_job(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "model").iterdir()} == {"checkpoint.pt"}
 
 
-@pytest.mark.large
 @pytest.mark.parametrize("later", [2.0, 0.0])
 def test_ctrl_c(later: float, tmp_path: Path) -> None:
     """It reaches a terminal's whole process group, workers amid their imports, too: one line, nothing half made."""

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 
 from .arguments import check
 from .cpu import CpuText
 from .nest import Guard, Line, Loop, Node, Put
 from .relations import ScheduleError, check_missing
-from .source import load
+from .source import njit
 from .statement import Access, Product, Statement, accesses, render
 from .tensors import Format, Tensor
 
@@ -178,8 +177,8 @@ def source_of(statement: Statement, formats: dict[str, Format], form: Format) ->
 
 @cache
 def _compiled(statement: Statement, formats: tuple[tuple[str, Format], ...], form: Format) -> tuple[Any, Any]:
-    names = load(source_of(statement, dict(formats), form))
-    return tuple(numba.njit(nogil=True, error_model="numpy")(names[name]) for name in ("count", "fill"))
+    source = source_of(statement, dict(formats), form)
+    return njit(source, "count", {}, {}), njit(source, "fill", {}, {})
 
 
 def assemble(statement: Statement, form: Format | None = None, **operands: Any) -> Tensor:

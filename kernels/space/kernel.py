@@ -22,7 +22,7 @@ from .lower import Nest, lower
 from .nest import texts
 from .relations import Fuse
 from .schedule import Schedule, check_schedule
-from .source import load
+from .source import load, njit
 from .tensors import Tensor
 
 THREADS_OF_BLOCK = 256
@@ -230,11 +230,10 @@ def compiled(kernel: Kernel, dtype: np.dtype, wide: bool = True) -> Any:
         constants["LANES"] = width_of(kernel)
         found = load_integers(kernel.source, wide, **constants, **device_runtime.GPU)
         return {name: cuda.jit(found[name]) for name in ("kernel", "starts") if name in found}
-    function = load(kernel.source, **constants, **runtime.CPU)["kernel"]
     # Only where a vector adds up may sums be taken in another order.
     free = any(onto == "vector" and race.kind == "private" for _, onto, race in schedule.tags)
     fast = {"reassoc", "contract"} if free else {"contract"}
-    return numba.njit(nogil=True, error_model="numpy", fastmath=fast)(function)
+    return njit(kernel.source, "kernel", constants, runtime.CPU, fast)
 
 
 def width_of(kernel: Kernel) -> int:

@@ -16,6 +16,7 @@ from time import perf_counter
 
 from ...storage import bundle
 from ...storage import store as stores
+from ...storage.draft import draft
 from ...storage.errors import HeadwayError
 from ...storage.store import Store
 from .. import show
@@ -182,13 +183,13 @@ class Run:
         return written
 
     def _written(self, day: date, settings: Settings, target: Path, steps: Steps) -> Report:
-        with bundle.draft(target) as draft:
+        with draft(target) as made:
             while True:
                 report = Report(announce=steps)
                 good = [feed for feed in self.night.feeds if feed.broken is None]
                 try:
                     paths = [feed.path for feed in good]
-                    store = build_feeds(paths, day, settings, report, prefixed(self.planned), draft.array)
+                    store = build_feeds(paths, day, settings, report, prefixed(self.planned), made.array)
                     break
                 except FeedError as error:
                     next(feed for feed in good if feed.path == error.path).broken = str(error)
@@ -199,7 +200,7 @@ class Run:
                 broken = {feed.name: feed.broken for feed in self.night.feeds if feed.broken is not None}
                 facts = {"rebuild": f"headway nightly {self.planned.file.name}", "left out": broken}
                 warnings = store.facts["warnings"] + [f"left out: {why}" for why in broken.values()]
-                replace(store, facts=store.facts | facts | {"warnings": warnings}).finish(draft)
+                replace(store, facts=store.facts | facts | {"warnings": warnings}).finish(made)
         return report
 
     def _refuse_changed(self, feeds: list[PlannedFeed]) -> None:

@@ -73,9 +73,9 @@ def test_random_connections(seed: int, narrow: bool) -> None:
 @pytest.mark.parametrize("narrow", [True, False])
 def test_beyond_sixteen_bits(narrow: bool) -> None:
     """Arrivals days later, durations that need words of 64 bits."""
-    store = random_store(3, 6, 100_000, vertices=10, rows=60)
+    store = random_store(3, 3, 100_000, vertices=10, rows=40)
     assert store.profile.word.dtype == np.uint64
-    assert_equal_to_scan(GpuEngine(store, narrow=narrow), store, random_queries(store, 5, 3))
+    assert_equal_to_scan(GpuEngine(store, narrow=narrow), store, random_queries(store, 4, 3))
 
 
 def test_walking_and_stations(town: Store) -> None:
