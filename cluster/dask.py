@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dask.config
@@ -30,10 +31,14 @@ CONNECT_S, START_S = 5, 60
 
 @dataclass(frozen=True)
 class Workers:
-    """What runs tasks; `count` of them at once. Without a client, threads of this process."""
+    """What runs tasks; `count` of them at once. Without a client, threads of this process.
+
+    `shared` is a folder that workers of this machine see, removed after them; None for others and threads.
+    """
 
     count: int
     client: Client | None = None
+    shared: Path | None = None
 
     def compute(self, graph: Sequence[Delayed]) -> list[Any]:
         """The results of `delayed` tasks, in order.
@@ -85,18 +90,19 @@ def workers(kind: str, count: int | None, memory: int | None, scratch: str | Non
         return
     with ExitStack() as stack:
         stack.enter_context(_quiet())
+        shared = None
         if "://" in kind:
             client = stack.enter_context(_connected(kind))
         else:
+            scratch = scratch or tempfile.gettempdir()
             cluster = stack.enter_context(_local(kind, count, memory, scratch, threads))
+            shared = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-", dir=scratch)))
             client = stack.enter_context(_client(cluster))
-        yield Workers(sum(client.nthreads().values()), client)  # type: ignore[union-attr]
+        yield Workers(sum(client.nthreads().values()), client, shared)  # type: ignore[union-attr]
 
 
 @contextmanager
-def _local(
-    kind: str, count: int | None, memory: int | None, scratch: str | None, threads: int
-) -> Iterator[LocalCluster]:
+def _local(kind: str, count: int | None, memory: int | None, scratch: str, threads: int) -> Iterator[LocalCluster]:
     """A scheduler and workers on this machine that end with the context."""
     if kind == "cuda":
         found = cuda_device()
@@ -108,7 +114,6 @@ def _local(
             raise HeadwayError(f"workers.count {count}: there are {found.count} GPUs; give as many at most, or auto")
         count = count or found.count
     count = count or threads
-    scratch = scratch or tempfile.gettempdir()
     if not os.access(scratch, os.W_OK | os.X_OK):
         raise HeadwayError(f"workers.scratch {scratch}: no folder that can be written to; make it, or choose another")
     from distributed import LocalCluster

@@ -14,7 +14,8 @@ import re
 import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
@@ -50,12 +51,16 @@ class NotUtf8Error(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of one file in UTF-8, without the header line, in parts that whoever parses them joins."""
+    """Whole lines of one file in UTF-8, without the header line, in parts that whoever parses them joins.
+
+    `lies`: the file that other processes find them in, and where.
+    """
 
     file: str
     header: tuple[str, ...]
     parts: tuple[bytes | memoryview, ...]
     first: bool = False  # of its file; a file may be read twice
+    lies: tuple[str, int, int] | None = None
 
     @property
     def data(self) -> bytes:
@@ -63,11 +68,25 @@ class Block:
         return b"".join(self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Compressed: a block that goes to another process stays with whoever sent it for as long as it may have to be
-        sent again."""
+        """Compressed, unless others find it: a block that goes to another process stays with whoever sent it for as
+        long as it may have to be sent again."""
+        if self.lies is not None:
+            return _found, (self.file, self.header, *self.lies, self.first)
         data = self.data
         packed = pa.compress(data, codec="zstd", asbytes=True)
         return _unpacked, (self.file, self.header, packed, len(data), self.first)
+
+    def put(self, file: BinaryIO) -> Block:
+        """The same, whose lines are at the end of a file too. Raises `HeadwayError` where they can't be written."""
+        begin = file.tell()
+        try:
+            for part in self.parts:
+                file.write(part)
+            file.flush()
+        except OSError as error:
+            way_out = "make room, or choose another folder (workers.scratch)"
+            raise HeadwayError(f"{Path(file.name).parent}: {error.strerror}; {way_out}") from None
+        return replace(self, lies=(file.name, begin, file.tell() - begin))
 
     def parse(self, columns: Types) -> pa.Table:
         """The named columns as text, blanks around it included; absent ones are empty.
@@ -124,6 +143,12 @@ class Block:
             for name, values in picked.items()
         ]
         return pa.table(arrays, names=list(picked))
+
+
+def _found(file: str, header: tuple[str, ...], lies: str, begin: int, size: int, first: bool) -> Block:
+    with Path(lies).open("rb", buffering=0) as lines:
+        lines.seek(begin)
+        return Block(file, header, (lines.read(size),), first)
 
 
 def _blank_before_quote(data: bytes) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from tempfile import NamedTemporaryFile
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -136,15 +137,21 @@ def _read(lines: Iterator[Block], known: Known, crew: Workers) -> Blocks:
     facts: list[BlockFacts] = []
     numbers, facts_of = delayed(_numbers), delayed(_facts)
     (kept,) = crew.persist([delayed(known, traverse=False)])
-    for wave in _waves(lines, min(2 * crew.count, AT_ONCE)):
-        if wave[0].first:
-            tasks, asked, facts = [], [], []
-        require(wave[0], NEEDED)
-        made = crew.persist([numbers(block, kept) for block in wave])
-        facts += crew.compute(asked)  # of the wave before, so that two are at work
-        asked = [facts_of(block) for block in made]
-        tasks += made
+    with _shared(crew) as shared:
+        for wave in _waves(lines, min(2 * crew.count, AT_ONCE)):
+            if wave[0].first:
+                tasks, asked, facts = [], [], []
+            require(wave[0], NEEDED)
+            made = crew.persist([numbers(block.put(shared) if shared else block, kept) for block in wave])
+            facts += crew.compute(asked)  # of the wave before, so that two are at work
+            asked = [facts_of(block) for block in made]
+            tasks += made
     return Blocks(tasks, facts + crew.compute(asked))
+
+
+def _shared(crew: Workers) -> AbstractContextManager[Any]:
+    """A file that workers of this machine read blocks from, which is faster than sending them; None for others."""
+    return NamedTemporaryFile(dir=crew.shared, delete=False) if crew.shared else nullcontext()
 
 
 def _waves(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
