@@ -112,17 +112,19 @@ def adding(columns: int) -> Schedule:
 
 def _rows(made: Schedule, row: str, columns: int) -> Schedule:
     """Sums over positions `p` of rows, their columns `k` innermost: several edges at a time."""
-    made = made.split("p", "p0", "p1", TOGETHER if not columns else 4)
     if not columns:
-        return made.split(row, "block", "one", 64).unroll("p1").parallelize("block", "threads")
+        made = made.split("p", "p0", "p1", TOGETHER).split(row, "block", "one", 64)
+        return made.unroll("p1").parallelize("block", "threads")
+    wide = max(1, min(8, columns // 32))  # columns of a lane, whose loads are under way together with some edges'
+    made = made.split("p", "p0", "p1", 2 if wide == 8 else 4)
     if columns < 32:  # a thread for each entry
         made = made.reorder(row, "k", "p0", "p1").fuse(row, "k", "entry").split("entry", "block", "one", 256)
         return made.unroll("p1").parallelize("block", "block").parallelize("one", "thread")
-    made = made.split(row, "block", "one", 8)  # a warp for each row, its lanes take columns
+    made = made.split(row, "block", "one", 4)  # a warp for each row, its lanes take columns
     if columns < 64:
         made, lane = made.reorder("block", "one", "k", "p0", "p1"), "k"
     else:
-        made = made.split("k", "tile", "within", 32 * min(4, columns // 32)).split("within", "column", "of_lane", 32)
+        made = made.split("k", "tile", "within", 32 * wide).split("within", "column", "of_lane", 32)
         made, lane = made.reorder("block", "one", "tile", "of_lane", "column", "p0", "p1").unroll("column"), "of_lane"
     return made.unroll("p1").parallelize("block", "block").parallelize("one", "warp").parallelize(lane, "lane")
 
