@@ -48,7 +48,10 @@ def build_feeds(
     if store is None:
         spans = "; ".join(f"{fact.name} is active from {fact.first_date} to {fact.last_date}" for fact in feed_facts)
         names = ", ".join(str(path) for path in feeds)
-        raise HeadwayError(f"{names}: no departure in {settings.build.days} days from {day}; {spans}; choose --date")
+        raise HeadwayError(
+            f"{names}: no departure in {settings.build.days} days from {day}; {spans}; choose another with --date, "
+            "or with dates in a plan"
+        )
     build = {
         "date": str(day),
         "days": settings.build.days,

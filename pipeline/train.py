@@ -40,14 +40,15 @@ def train(
     advance: Callable[[int], None] = lambda ticks: None,
     told: Callable[[Epoch], None] = lambda epoch: None,
     dealt: Callable[[int, float], None] = lambda workers, share: None,
+    placed: Callable[[str], None] = lambda where: None,
 ) -> list[Epoch]:
     """Train up to `epochs` epochs; `output` then holds `checkpoint.pt`, `curve.csv` and `curve.png`.
 
     `resume` goes on after the last epoch in `output`, whose options must be the same; how many workers there were and
     are (`settings.train`) does not matter. `started` hears how many ticks are ahead, `advance` how many more are done,
     `told` of each epoch, in another thread where there are several workers. `dealt` hears how many of them there are,
-    and the largest share of the events that one of them holds. Raises `HeadwayError` in one line, and
-    `Interrupted` for Ctrl-C after an epoch.
+    and the largest share of the events that one of them holds. `placed` hears in words where layers run, and why.
+    Raises `HeadwayError` in one line, and `Interrupted` for Ctrl-C after an epoch.
     """
     if importlib.util.find_spec("torch") is None:
         raise HeadwayError("training needs PyTorch; pip install 'headway[train]'")
@@ -68,7 +69,7 @@ def train(
     if device not in ("auto", "cpu", "cuda"):
         raise HeadwayError(f"device {device!r}; there are auto, cpu and cuda")
     settings = settings or Settings()
-    where, count = _devices(device, settings)
+    where, count, words = _devices(device, settings)
     _, task = given(graph, options, torch.device("cpu"))  # what is wrong with files is told before anything is written
     output.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(output / PARTS, ignore_errors=True)  # of a run that was killed
@@ -77,6 +78,7 @@ def train(
             (output / name).unlink(missing_ok=True)
     if settings.threads != "auto":
         use_threads(settings.threads)
+    placed(words)
     job, hear = Job(output, options, epochs, resume), Hear(started, advance, told)
     try:
         if count == 1:
@@ -136,8 +138,9 @@ def _cutters(settings: Settings) -> AbstractContextManager[Workers]:
     return settings.open_workers()
 
 
-def _devices(asked: str, settings: Settings) -> tuple[str, int]:
-    """`cpu` or `cuda`, and how many workers. `auto` is a GPU where PyTorch and the kernels find one.
+def _devices(asked: str, settings: Settings) -> tuple[str, int, str]:
+    """`cpu` or `cuda`, how many workers, and in words which and why. `auto` is a GPU where PyTorch and the kernels
+    find one.
 
     Raises `HeadwayError` for `cuda` without, and for more workers than GPUs.
     """
@@ -150,10 +153,11 @@ def _devices(asked: str, settings: Settings) -> tuple[str, int]:
     if asked == "cuda" and trouble:
         raise HeadwayError(f"--device cuda: {trouble}")
     if asked == "cpu" or trouble:
-        return "cpu", 1 if workers == "auto" else workers
+        why = "cpu, as told" if asked == "cpu" else f"cpu: {trouble}"
+        return "cpu", 1 if workers == "auto" else workers, why
     if workers != "auto" and workers > found.count:
         raise HeadwayError(f"train.workers {workers}: there are {found.count} GPUs; give as many at most, or auto")
-    return "cuda", found.count if workers == "auto" else workers
+    return "cuda", found.count if workers == "auto" else workers, f"cuda: {found.name}"
 
 
 def _write_curve(output: Path, curve: list[Epoch], unit: str) -> None:

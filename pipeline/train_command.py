@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,12 +86,18 @@ def train(
             advance=counter.advance,
             told=(lambda epoch: None) if quiet else _say,
             dealt=(lambda workers, share: None) if quiet else _say_dealt,
+            placed=(lambda where: None) if quiet else _say_placed,
         )
 
 
 def _say(done: Epoch) -> None:
     """A line an epoch."""
     print(f"epoch {done.epoch}: loss {done.learned:.5g}, held out {done.held_out:.5g}", flush=True)
+
+
+def _say_placed(where: str) -> None:
+    """Before the work, which may take hours: a GPU that is missing is not to be found out at its end."""
+    print(f"trains on {where}", file=sys.stderr, flush=True)
 
 
 def _say_dealt(workers: int, share: float) -> None:

@@ -114,6 +114,14 @@ def test_all_feeds_broken(place: Place) -> None:
     assert place.current() == good
 
 
+@pytest.mark.parametrize("day", ["2027-06-10", "2026-06-14"])
+def test_a_date_without_service_is_changed_in_the_plan(place: Place, day: str) -> None:
+    """The way out names the plan's `dates`: a plan has no --date."""
+    place.feed("a", calendar="", calendar_dates="service_id,date,exception_type\nD,20260610,1\nD,20260630,1")
+    place.plan(dates=day)
+    assert ", or with dates in a plan" in place.run(2).err
+
+
 def test_nothing_good_yet(place: Place) -> None:
     (place.folder / "a.zip").unlink()
     assert place.run(2).err.endswith("; there is no current store\n")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from command import done, headway, refused
 from dynamic_graphs import graph_of
+from headway.cluster import devices
 from headway.pipeline import progress, train_command
 from headway.pipeline.dynamic_graph import DTCSR
 from headway.pipeline.train import Epoch, Options, train
@@ -97,6 +98,19 @@ def test_the_command(tmp_path: Path) -> None:
     assert done(*words, "--epochs", "3", "--resume").startswith("epoch 3: loss ")
     assert done(*words, "--epochs", "3", "--resume", "--quiet") == ""
     assert "--overwrite to begin anew" in refused(*words)
+
+
+def test_the_command_says_where_it_computes_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a profile asks for all GPUs and none works: nobody waits for a GPU that isn't there."""
+    monkeypatch.setattr(devices, "cuda_device", lambda: devices.Found(trouble="no NVIDIA driver"))
+    periodic().save(tmp_path / "graph")
+    words = ("train", tmp_path / "graph", "-o", tmp_path / "model", "--hidden", "4", "--epochs", "1", "--overwrite")
+    for more, where in (
+        (["--profile", "gpu-node"], "cpu: no NVIDIA driver"),
+        (["--device", "cpu"], "cpu, as told"),
+    ):
+        assert headway(*words, *more).err.splitlines()[0] == f"trains on {where}"
+    assert headway(*words, "--quiet").err == ""
 
 
 def test_begun_anew_and_stopped(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def read_feed(
             if not first <= day <= last:
                 raise HeadwayError(
                     f"{source.path}: {day} is outside its service: first active date {first} ({first:%Y%m%d}), "
-                    f"last {last} ({last:%Y%m%d}); choose a --date between them"
+                    f"last {last} ({last:%Y%m%d}); choose one between them with --date, or with dates in a plan"
                 )
             offsets = clock.day_offsets(day, days, zone, store_zone)
             active = services.active_days(calendar, exceptions, offsets)
