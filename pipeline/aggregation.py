@@ -37,7 +37,7 @@ class SnapshotAggregation:
         if device not in ("auto", "cpu", "cuda"):
             raise HeadwayError(f"device {device!r}; there are auto, cpu and cuda")
         if device == "cuda" and found.trouble:
-            raise HeadwayError(f"device cuda: {found.trouble}")
+            raise HeadwayError(f"device cuda: {found.trouble}; leave it out, or give cpu")
         cuda = device != "cpu" and not found.trouble
         count = (found.count if cuda else 1) if count is None else count
         if length < 1 or count < 1 or (cuda and count > found.count):

@@ -148,7 +148,7 @@ def _devices(asked: str, settings: Settings) -> tuple[str, int]:
     found, workers = cuda_device(), settings.train.workers
     trouble = found.trouble or ("" if torch.cuda.is_available() else "PyTorch sees none")
     if asked == "cuda" and trouble:
-        raise HeadwayError(f"--device cuda: {trouble}")
+        raise HeadwayError(f"--device cuda: {trouble}; leave it out, or use --device cpu")
     if asked == "cpu" or trouble:
         return "cpu", 1 if workers == "auto" else workers
     if workers != "auto" and workers > found.count:
