@@ -93,16 +93,16 @@ class SnapshotAggregation:
             raise HeadwayError(f"{len(given)} arrays; give {len(self.runs)}, one for each device")
         for one, (first, last) in zip(given, self.runs, strict=True):
             rows = (last - first, nodes) if listed else (nodes,)
-            if one.shape[:-1] != rows or one.ndim != len(rows) + 1 or one.dtype not in (np.float32, np.float64):
+            held, kind = getattr(one, "shape", ()), getattr(one, "dtype", type(one).__name__)  # a list has none
+            if held[:-1] != rows or len(held) != len(rows) + 1 or kind not in (np.float32, np.float64):
                 shape = ", ".join(map(str, rows))
-                raise HeadwayError(
-                    f"an array {one.dtype} {list(one.shape)}; give float32 or float64 [{shape}, columns]"
-                )
+                raise HeadwayError(f"an array {kind} {list(held)}; give float32 or float64 [{shape}, columns]")
         return given
 
     def _check_weights(self, weights: np.ndarray | None) -> None:
-        if weights is not None and weights.shape != (self.graph.events,):
-            raise HeadwayError(f"weights {list(weights.shape)}; give [{self.graph.events}], one for each event")
+        held = getattr(weights, "shape", ())  # a list has none
+        if weights is not None and held != (self.graph.events,):
+            raise HeadwayError(f"weights {list(held)}; give an array [{self.graph.events}], one for each event")
 
 
 class _Share:
