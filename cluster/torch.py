@@ -23,8 +23,6 @@ LAST_WORDS = 3000  # bytes; what is longer than a page may get mixed with anothe
 WAIT_S = 2.0
 """Seconds before a process ends of an error: when one dies, all others err at once, and it must be seen first."""
 
-Tell = Callable[[Any], None]
-
 
 def together(
     count: int, gpu: bool, threads: int, work: Callable[..., Any], given: tuple[Any, ...], told: Callable[[Any], None]

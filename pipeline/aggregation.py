@@ -37,7 +37,7 @@ class SnapshotAggregation:
         if device not in ("auto", "cpu", "cuda"):
             raise HeadwayError(f"device {device!r}; there are auto, cpu and cuda")
         if device == "cuda" and found.trouble:
-            raise HeadwayError(f"device cuda: {found.trouble}")
+            raise HeadwayError(f"device cuda: {found.trouble}; leave it out, or give cpu")
         cuda = device != "cpu" and not found.trouble
         count = (found.count if cuda else 1) if count is None else count
         if length < 1 or count < 1 or (cuda and count > found.count):
@@ -93,16 +93,16 @@ class SnapshotAggregation:
             raise HeadwayError(f"{len(given)} arrays; give {len(self.runs)}, one for each device")
         for one, (first, last) in zip(given, self.runs, strict=True):
             rows = (last - first, nodes) if listed else (nodes,)
-            if one.shape[:-1] != rows or one.ndim != len(rows) + 1 or one.dtype not in (np.float32, np.float64):
+            held, kind = getattr(one, "shape", ()), getattr(one, "dtype", type(one).__name__)  # a list has none
+            if held[:-1] != rows or len(held) != len(rows) + 1 or kind not in (np.float32, np.float64):
                 shape = ", ".join(map(str, rows))
-                raise HeadwayError(
-                    f"an array {one.dtype} {list(one.shape)}; give float32 or float64 [{shape}, columns]"
-                )
+                raise HeadwayError(f"an array {kind} {list(held)}; give float32 or float64 [{shape}, columns]")
         return given
 
     def _check_weights(self, weights: np.ndarray | None) -> None:
-        if weights is not None and weights.shape != (self.graph.events,):
-            raise HeadwayError(f"weights {list(weights.shape)}; give [{self.graph.events}], one for each event")
+        held = getattr(weights, "shape", ())  # a list has none
+        if weights is not None and held != (self.graph.events,):
+            raise HeadwayError(f"weights {list(held)}; give an array [{self.graph.events}], one for each event")
 
 
 class _Share:

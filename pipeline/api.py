@@ -26,7 +26,7 @@ from .engines import DEFAULT, NAMES, Piece
 from .gtfs.report import Report
 from .progress import Counter, Steps, in_notebook
 from .query_file import Queries
-from .settings import Settings, load_settings
+from .settings import load_settings
 from .single import find_place
 from .times import parse_departure
 
@@ -113,8 +113,9 @@ class Engine:
         if algorithm not in NAMES:
             raise HeadwayError(f"algorithm {algorithm!r}; there are {', '.join(NAMES)}")
         self.store = store
-        self._engine, self.device = open_engine(store, device, algorithm, Settings())
-        self._threads = threads or Settings().thread_count()
+        settings = load_settings("laptop", (), {"threads": ("threads", threads)})
+        self._engine, self.device = open_engine(store, device, algorithm, settings)
+        self._threads = settings.thread_count()
         self._quiet = not in_notebook() if quiet is None else quiet
         self._known: dict[str, int] = {}
 
@@ -163,8 +164,11 @@ class Engine:
         seconds = np.rint(60 * minutes).astype(np.int32)
         found = Weights()
         if weights is not None:
-            if not isinstance(weights, pd.DataFrame):
+            if isinstance(weights, Mapping):
                 weights = pd.DataFrame({"stop": list(weights), "weight": list(weights.values())})
+            if not isinstance(weights, pd.DataFrame):
+                kind = type(weights).__name__
+                raise HeadwayError(f"weights of type {kind}; give a frame with `stop` and numbers, or a mapping")
             try:
                 table = pa.Table.from_pandas(weights, preserve_index=False)
             except (pa.ArrowException, TypeError) as error:

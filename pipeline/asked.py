@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ..storage.errors import HeadwayError
 from ..storage.store import Store
 
+CUTOFFS = "15,30,45,60"  # minutes, where none are given
 MOST_MINUTES = 1_000_000  # a cut-off; arrivals stay below 2**31
 SUM_BITS = 62  # of the largest sum of weights, which is counted in int64
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -60,15 +61,17 @@ class Answer:
         return pa.schema(columns)
 
 
-def asked_for(store: Store, kind: str, cutoffs: str, weights: Path | None) -> Answer:
-    """An `Answer` from what a user types: cut-offs as `15,30` minutes, a file of weights.
+def asked_for(store: Store, kind: str, cutoffs: str | None, weights: Path | None) -> Answer:
+    """An `Answer` from what a user types: cut-offs as `15,30` minutes (None: `CUTOFFS`), a file of weights.
 
-    Raises `HeadwayError` for cut-offs that are no list of minutes, and weights without `reach`.
+    Raises `HeadwayError` for cut-offs that are no list of minutes, and cut-offs or weights without `reach`.
     """
     if kind != "reach":
-        if weights is not None:
-            raise HeadwayError(f"--weights goes with --answer reach, not {kind}")
+        for option, given in (("--cutoffs", cutoffs), ("--weights", weights)):
+            if given is not None:
+                raise HeadwayError(f"{option} goes with --answer reach, not {kind}")
         return Answer(kind)
+    cutoffs = CUTOFFS if cutoffs is None else cutoffs
     try:
         minutes = [float(text) for text in cutoffs.split(",")]
         seconds = [round(60 * value) for value in minutes if 0 <= value <= MOST_MINUTES]

@@ -129,10 +129,12 @@ def from_store(store: Store, bin_seconds: int, value: str, announce: Announce = 
 
     Values: `departures`, their number; `duration`, their mean in seconds; `headway`, seconds of a bin over departures.
     Nodes are `store.stops`, in that order; tick k begins at second k * bin_seconds of the store's clock.
-    Raises `HeadwayError` for a store with sub-trips, whose shortcuts are no departures.
+    Raises `HeadwayError` for a store with sub-trips, whose shortcuts are no departures, and a bin below a second.
     """
     if value not in VALUES:
         raise HeadwayError(f"value {value!r}; a timetable has {', '.join(VALUES)}")
+    if not isinstance(bin_seconds, int | np.integer) or bin_seconds < 1:
+        raise HeadwayError(f"bin {bin_seconds}: give seconds, an integer from 1 on")
     if (shortcuts := store.facts["build"]["subtrips"]) != "none":
         raise HeadwayError(f"the store has shortcuts along trips ({shortcuts}); build it with --subtrips none")
     announce("departures")

@@ -95,27 +95,11 @@ def run_queries(
                 if WHOLE not in there and _errors(number) not in there:
                     _write_errors(sink, number, [bad])
 
-        def finish(number: int, file: pa.Buffer, bad: pa.Table) -> None:
-            _write_errors(sink, number, [bad])
-            sink.write(_part(number), lambda beside: beside.write_bytes(file))
-
-        def write(number: int, found: Iterable[Found], bad: pa.Table) -> None:
-            _write(sink, _part(number), asked.schema, _contents(found, [bad], sink, number))
-
         with (
             closing(file.parts(store, asked.kind == "od")) as read,
             prefetched(answered(parts(), advance), AHEAD) as computed,
-            beside(WRITERS) as start,
         ):
-            for number, found in groupby(computed, itemgetter(0)):
-                what = takewhile(lambda one: one is not None, map(itemgetter(1), found))
-                first = list(islice(what, 1))
-                if first and isinstance(first[0], pa.Buffer):
-                    start(partial(finish, number, first[0], errors.pop(number)))
-                elif asked.kind != "arrivals":  # few rows, which soon are there
-                    start(partial(write, number, [*first, *what], errors.pop(number)))
-                else:
-                    write(number, chain(first, what), errors.pop(number))
+            _write_parts(sink, asked, computed, errors)
         pieces = [name for name in sink.names() if name.startswith(PIECES)]
         if WHOLE not in there:
             _write(sink, WHOLE, ERRORS, (pq.read_table(sink.read(name)) for name in pieces))
@@ -156,6 +140,28 @@ def check_output(output: Path | str, overwrite: bool) -> None:
         strangers = sorted(file.name for file in output.iterdir() if not PUBLISHED.fullmatch(file.name))
         if strangers:
             raise HeadwayError(f"{output} also holds {strangers[0]!r}; it is not replaced: name another output")
+
+
+def _write_parts(sink: Sink, asked: Answer, computed: Iterable[tuple[int, Found]], errors: dict[int, pa.Table]) -> None:
+    """A file for each part as its answers come; its bad queries are taken out of `errors`."""
+
+    def finish(number: int, file: pa.Buffer, bad: pa.Table) -> None:
+        _write_errors(sink, number, [bad])
+        sink.write(_part(number), lambda beside: beside.write_bytes(file))
+
+    def write(number: int, found: Iterable[Found], bad: pa.Table) -> None:
+        _write(sink, _part(number), asked.schema, _contents(found, [bad], sink, number))
+
+    with beside(WRITERS) as start:
+        for number, found in groupby(computed, itemgetter(0)):
+            what = takewhile(lambda one: one is not None, map(itemgetter(1), found))
+            first = list(islice(what, 1))
+            if first and isinstance(first[0], pa.Buffer):
+                start(partial(finish, number, first[0], errors.pop(number)))
+            elif asked.kind != "arrivals":  # few rows, which soon are there
+                start(partial(write, number, [*first, *what], errors.pop(number)))
+            else:
+                write(number, chain(first, what), errors.pop(number))
 
 
 def _part(number: int) -> str:

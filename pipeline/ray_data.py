@@ -29,7 +29,7 @@ class Answers:
         self,
         store: str,
         answer: Literal["arrivals", "od", "reach"] = "reach",
-        cutoffs: str = "15,30,45,60",
+        cutoffs: str | None = None,
         weights: str | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         threads: int = 1,

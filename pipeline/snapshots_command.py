@@ -14,8 +14,9 @@ import typer
 
 from ..storage.errors import HeadwayError
 from . import show_graph
-from .options import Overwrite, Quiet
+from .options import Overrides, Overwrite, Profile, Quiet
 from .progress import Steps
+from .settings import load_settings
 
 if TYPE_CHECKING:
     from ..storage.dt_csr import DTCSR
@@ -67,6 +68,8 @@ def snapshots(
         int | None, typer.Option("--bin", metavar="SECONDS", help="Of a store: a tick lasts so long [3600].")
     ] = None,
     overwrite: Overwrite = False,
+    profile: Profile = "laptop",
+    overrides: Overrides = [],  # noqa: B006
     quiet: Quiet = False,
 ) -> None:
     """Make a graph that changes with time (DT-CSR) of events, in any order, or of a timetable."""
@@ -74,6 +77,7 @@ def snapshots(
     from .event_file import Names
     from .ticks import Ticks
 
+    threads = load_settings(profile, overrides).thread_count()
     begun = clock.perf_counter()
     check_output(output, overwrite)
     names = Names(src, dst, time, value, op)
@@ -91,7 +95,7 @@ def snapshots(
                 raise HeadwayError("--bin is for a timetable's store; events take --width")
             chosen = Ticks(width, start, ticks, events, _integers(times) if times else None)
             command = {**options, **({} if value is None else {"value": value})}
-            graph = _events(source, names, chosen, duplicates, nodes, command, steps)
+            graph = _events(source, names, chosen, duplicates, nodes, command, threads, steps)
         steps("write")
         graph.save(output, overwrite)
     if not quiet:
@@ -114,17 +118,17 @@ def _events(
     duplicates: Duplicates,
     nodes: str | None,
     options: dict[str, Any],
+    threads: int,
     steps: Steps,
 ) -> DTCSR:
     from .dt_csr import build
     from .event_file import read_events
     from .events import events_of
-    from .settings import Settings
 
     known = None
     if nodes is not None:
         known = int(nodes) if nodes.isascii() and nodes.isdigit() else _lines(Path(nodes))
-    columns, where = read_events(path, names, Settings().thread_count(), steps)
+    columns, where = read_events(path, names, threads, steps)
     steps("number nodes")
     events = events_of(columns, where, known)
     with path.open("rb") as stream:

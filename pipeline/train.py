@@ -151,7 +151,7 @@ def _devices(asked: str, settings: Settings) -> tuple[str, int, str]:
     found, workers = cuda_device(), settings.train.workers
     trouble = found.trouble or ("" if torch.cuda.is_available() else "PyTorch sees none")
     if asked == "cuda" and trouble:
-        raise HeadwayError(f"--device cuda: {trouble}")
+        raise HeadwayError(f"--device cuda: {trouble}; leave it out, or use --device cpu")
     if asked == "cpu" or trouble:
         why = "cpu, as told" if asked == "cpu" else f"cpu: {trouble}"
         return "cpu", 1 if workers == "auto" else workers, why

@@ -153,14 +153,23 @@ class DTCSR:
         A row's cursors only move forward: a sweep costs O(K) in all, and the copy of its bounds a window.
         Raises `HeadwayError` for a length or step below 1.
         """
-        if length < 1 or step < 1:
-            raise HeadwayError(f"windows of {length} ticks every {step}; both are at least 1")
+        if step < 1:
+            raise HeadwayError(f"windows every {step} ticks; give at least 1")
         yield from self.windows_at(range(0, self.ticks, step), length, distinct)
 
     def windows_at(self, ends: Iterable[int], length: int = 1, distinct: bool = False) -> Iterator[Window]:
-        """As `windows`, those that end at these ticks, which ascend; the others cost no copy."""
+        """As `windows`, those that end at these ticks, which ascend; the others cost no copy.
+
+        Raises `HeadwayError` for a length below 1, and for a tick that is outside [0, T) or less than the one before.
+        """
+        if length < 1:
+            raise HeadwayError(f"windows of {length} ticks; give at least 1")
         sides = [_Cursors(side, self.end is None) for side in (self.by_source, self.by_destination)]
+        before = 0
         for last in ends:
+            if not before <= last < self.ticks:
+                raise HeadwayError(f"a window that ends at tick {last}; give {before} to {self.ticks - 1}, ascending")
+            before = last
             first = max(0, last - length + 1)
             yield Window(self, first, last, distinct, *(side.move(first, last) for side in sides))
 

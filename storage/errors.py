@@ -1,4 +1,7 @@
-"""The base of every error that a user is meant to read."""
+"""The base of every error that a user is meant to read.
+
+It lies here because every room raises it, and this one knows no other: all that `cluster` takes from another room.
+"""
 
 
 class HeadwayError(Exception):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import done, headway, refused, tiny_store
-from headway.pipeline import cli
+from headway.pipeline import options
 from headway.pipeline.engines import NAMES
 from tiny import feed
 
@@ -108,4 +108,4 @@ def test_where_errors_of_a_batch_are(store: Path, tmp_path: Path) -> None:
 
 
 def test_every_engine_has_its_name_on_the_command_line() -> None:
-    assert [algorithm.value for algorithm in cli.Algorithm] == list(NAMES)
+    assert [algorithm.value for algorithm in options.Algorithm] == list(NAMES)

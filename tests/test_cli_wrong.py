@@ -113,6 +113,7 @@ WRONG = [
     (f"build feed -o new --unknown {DATE}", "--unknown"),
     ("build feed -o new --connections q.csv", "--connections takes no feeds"),
     (f"build -o new --connections q.csv {DATE}", "--connections takes no feeds, --date"),
+    ("build -o new --connections q.csv --walk-radius 400", "--connections knows no trips and no places"),
     ("build -o new --connections nofile", "nofile: No such file"),
     ("build -o new --connections empty", "empty: Is a directory"),
     ("build -o new --connections zero", "zero: no connections in it"),
@@ -185,6 +186,7 @@ WRONG = [
         for cutoffs in ("x", "15,,30", "-5", "nan", "inf", "1e300", "15;30", ",")
     ],
     ("query the.store q.csv -o new --weights w_text.csv", "--weights goes with --answer reach"),
+    ("query the.store q.csv -o new --answer od --cutoffs 15", "--cutoffs goes with --answer reach, not od"),
     *[
         (f"query the.store q.csv -o new --answer reach --weights {file}", f"{file}{words}")
         for file, words in {
@@ -210,6 +212,10 @@ WRONG = [
     ("query the.store --at 8:00", "--from and --at"),
     ("query the.store --to A", "--from and --at"),
     ("query the.store q.csv --from A --at 8:00", "no file of queries"),
+    *[
+        (f"query the.store --from A --at 8:00 {words}", "--answer, --cutoffs and --weights are for a file of queries")
+        for words in ("--answer reach", "--cutoffs 15", "--weights w_text.csv")
+    ],
     ("query the.store --from a --at 8:00", "no stop or station 'a'"),
     ("query the.store --from A --at 8:00 --to AA", "no stop or station 'AA' in the store; did you mean A"),
     ("query the.store --from A --at noon", "--at noon: not a time"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,12 @@ import headway
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("cluster", "conf", "headway", "kernels", "pipeline", "storage")
+MAY_IMPORT = {
+    "cluster": {"storage.errors"},
+    "kernels": {"storage"},
+    "pipeline": {"cluster", "kernels", "storage"},
+    "storage": set(),
+}
 
 
 def test_every_folder_of_a_room_is_in_the_one_package() -> None:
@@ -21,6 +28,25 @@ def test_every_folder_of_a_room_is_in_the_one_package() -> None:
     folders = {file.parent.relative_to(ROOT).as_posix() for room in ROOMS for file in (ROOT / room).rglob("*.py")}
     assert {settings["package-dir"][name] for name in settings["packages"]} == folders
     assert set(settings["package-dir"]) == set(settings["packages"])
+
+
+def other_rooms(file: Path) -> set[str]:
+    """Modules of other rooms that a file imports, anywhere in it; all imports of ours are relative."""
+    inside = file.relative_to(ROOT).parent.parts
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level > len(inside):
+            found |= {node.module} if node.module else {name.name for name in node.names}
+        elif isinstance(node, ast.Import):
+            assert not any(name.name.partition(".")[0] == "headway" for name in node.names), file
+    return found
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_arrows_between_rooms_run_one_way(room: str) -> None:
+    for file in (ROOT / room).rglob("*.py"):
+        for module in other_rooms(file):
+            assert module in MAY_IMPORT[room] or module.partition(".")[0] in MAY_IMPORT[room], (file, module)
 
 
 def test_a_room_is_imported_alone() -> None:

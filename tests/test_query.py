@@ -75,7 +75,7 @@ def ask(store: Store, engine: Engine, tmp_path: Path):
             path.write_text(queries)
             queries = path
         out = tmp_path / (output or f"answers{next(count)}")
-        asked = options.pop("asked", None) or asked_for(store, kind, options.pop("cutoffs", "15"), None)
+        asked = options.pop("asked", None) or asked_for(store, kind, options.pop("cutoffs", None), None)
         options = {"fingerprint": "f", "threads": 1, "engine": engine} | options
         answered = in_process(store, options.pop("engine"), asked, options.pop("threads"))
         run_queries(store, answered, queries, out, asked, **options)

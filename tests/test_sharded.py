@@ -73,7 +73,7 @@ def store_in_memory(smaps: str, job: Path) -> dict[tuple[str, str], dict[str, st
 def answer(job: Path, output: Path, replica: type[Replica], queries: str, kind: str, **given) -> None:
     """Answer a file on two actors of a kind."""
     store = load(job / "the.store")
-    asked = asked_for(store, kind, "15,30,45,60", None)
+    asked = asked_for(store, kind, None, None)
     mark = fingerprint(job / "the.store")
     made = replica(job / "the.store", mark, asked, "edge-profile", Settings(), **given)
     with actors("ray", 2, False, 1, made) as pool:

@@ -76,8 +76,12 @@ def test_wrong_input() -> None:
         sums.forward(np.ones((2, 2)))
     with pytest.raises(hw.HeadwayError, match="1 arrays; give 2"):
         sums.forward([np.ones((2, 3, 2))])
-    with pytest.raises(hw.HeadwayError, match=r"weights \[3\]; give \[2\]"):
+    with pytest.raises(hw.HeadwayError, match=r"weights \[3\]; give an array \[2\]"):
         sums.forward(np.ones((3, 2)), np.ones(3))
+    with pytest.raises(hw.HeadwayError, match=r"weights \[\]; give an array \[2\]"):
+        sums.forward(np.ones((3, 2)), [1, 1])
+    with pytest.raises(hw.HeadwayError, match=r"an array list \[\]; give float32 or float64"):
+        sums.forward([[1.0], [2.0]])
     ends = [np.ones((last - first, 3, 5)) for first, last in sums.runs]
     with pytest.raises(hw.HeadwayError, match="arrays of 2 and 5 columns"):
         sums.backward(ends, np.ones((3, 2)))

@@ -127,7 +127,9 @@ def test_wrong_input(events: Path, tmp_path: Path) -> None:
         ((tmp_path / "no.csv",), "no.csv: No such file"),
         ((store, "--width", 60), "--width is for events; a store takes --bin and --value"),
         ((store, "--value", "speed"), "a timetable has departures, duration, headway"),
-        ((store, "--bin", 0), "width 0"),
+        ((store, "--bin", 0), "bin 0: give seconds"),
+        ((events, "--set", "threads=0"), "--set threads=0: "),
+        ((events, "--profile", "desktop"), "--profile desktop: no such profile"),
         ((tmp_path,), "no manifest.json"),
     ):
         assert message in refused("snapshots", *words, "-o", output)

@@ -70,6 +70,7 @@ NONE, CARRY, PRIVATE, ATOMIC = (Race(kind) for kind in ("none", "carry", "privat
 
 
 def shuffle(width: int = 32) -> Race:
+    """`Race` of that name. Raises `ScheduleError` for a width that a warp is not divided into."""
     if width not in (2, 4, 8, 16, 32):
         raise ScheduleError(f"shuffle({width}): a row has 2, 4, 8, 16 or 32 lanes")
     return Race("shuffle", width)

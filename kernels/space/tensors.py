@@ -28,14 +28,17 @@ class Format:
 
     @property
     def sparse(self) -> bool:
+        """Whether any level leaves coordinates out."""
         return not all(level.full for level in self.levels)
 
 
 def dense_format(order: int) -> Format:
+    """Every coordinate of each of so many dimensions, the last one innermost."""
     return Format((Dense(),) * order, tuple(range(order)))
 
 
 def csf_format(order: int) -> Format:
+    """Compressed sparse fibres: each of so many levels keeps the coordinates that occur."""
     return Format((Compressed(),) * order, tuple(range(order)))
 
 

@@ -21,6 +21,7 @@ class GCN(nn.Module):
         nn.init.xavier_uniform_(self.lin.weight)
 
     def forward(self, snapshot: Snapshot, features: Tensor, weights: Tensor | None = None) -> Tensor:
+        """[N, outputs] of features [N, inputs] and weights [M] by edge id. Raises as `functional.gcn`."""
         lin = self.lin
         if lin.in_features <= lin.out_features:
             return lin(gcn(snapshot, features, weights, **self.how)) + self.bias
