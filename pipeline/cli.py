@@ -136,9 +136,11 @@ def info(
     from ..storage.store import load, sizes
 
     if bundle.kind(store) == dt_csr.KIND:
-        return show_graph.info(dt_csr.DTCSR.load(store, verify), as_json=json)
-    found = load(store, verify)
-    show.info(found, sizes(store), as_json=json)
+        show_graph.info(dt_csr.DTCSR.load(store, verify), as_json=json)
+    else:
+        show.info(load(store, verify), sizes(store), as_json=json)
+    if verify:
+        show.note(quiet=False)(f"{store}: every checksum is right")
 
 
 @app.command(epilog="Example: headway stops nyc.store -o stops.csv")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import STORE, refused, tiny_store
+from command import STORE, headway, refused, tiny_store
 from tiny import tables, write
 
 DATE = "--date 2026-06-10"
@@ -320,6 +320,11 @@ def test_damaged_store(made: Path, tmp_path: Path, damage: str) -> None:
         assert str(store) in line
         assert "; " in line
     assert not output.exists()
+
+
+def test_verify_says_that_all_is_well(made: Path) -> None:
+    assert headway("info", made / STORE, "--verify").err == f"headway: {made / STORE}: every checksum is right\n"
+    assert headway("info", made / STORE).err == ""
 
 
 def test_verify_finds_a_flipped_byte(made: Path, tmp_path: Path) -> None:
