@@ -16,7 +16,7 @@ import dask.config
 from dask.delayed import delayed
 from dask.threaded import get
 
-from ..storage.errors import HeadwayError
+from ..storage.errors import HeadwayError, WorkersError
 from .devices import cuda_device
 from .installed import installed
 
@@ -44,7 +44,7 @@ class Workers:
         """The results of `delayed` tasks, in order.
 
         A task whose worker dies runs again on another, three times at most. Raises what a task raises (any one of
-        them where several do), and `HeadwayError` when workers keep dying or can't be reached any more.
+        them where several do), and `WorkersError` when workers keep dying or can't be reached any more.
         """
         if self.client is None:
             return self._in_threads(graph)
@@ -211,14 +211,14 @@ def _told() -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        raise HeadwayError(
+        raise WorkersError(
             f"workers: {error.allowed_failures + 1} workers died one after another in the same task, as they do out of "
             "memory; give them more (workers.memory_gib), or fewer of them more each (workers.count)"
         ) from None
     except (NoWorkerError, NoValidWorkerError):
-        raise HeadwayError(
+        raise WorkersError(
             "workers: for a minute none could go on: their memory is full, or they ended; give them more "
             "(workers.memory_gib), or start them again, and run this again"
         ) from None
     except (CancelledError, CommClosedError, ConnectionError):
-        raise HeadwayError("workers: the Dask scheduler is lost; start it again, and run this again") from None
+        raise WorkersError("workers: the Dask scheduler is lost; start it again, and run this again") from None

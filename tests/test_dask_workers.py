@@ -21,7 +21,7 @@ from headway.cluster import dask as cluster
 from headway.cluster import devices
 from headway.cluster.dask import workers
 from headway.pipeline.gtfs import FeedError
-from headway.storage.errors import HeadwayError
+from headway.storage.errors import HeadwayError, WorkersError
 from test_devices import driver
 
 MIB = 2**20
@@ -177,7 +177,7 @@ def test_task_larger_than_memory(capfd: pytest.CaptureFixture) -> None:
     """No spilling helps; the worker is ended, and nothing waits for ever."""
     with workers("processes", 1, 300 * MIB, None, 1) as found:
         began = time.monotonic()
-        with pytest.raises(HeadwayError, match=r"workers died one after another .*workers.memory_gib"):
+        with pytest.raises(WorkersError, match=r"workers died one after another .*workers.memory_gib"):
             found.compute([delayed(hold)(600)])
         assert time.monotonic() - began < 60
     assert capfd.readouterr() == ("", "")
@@ -303,7 +303,7 @@ def test_address(elsewhere, monkeypatch: pytest.MonkeyPatch) -> None:
             with workers(address, None, None, None, 1) as found:
                 assert found.compute(tasks(square, [3]))[0][1] == 9
                 process.kill()
-                with pytest.raises(HeadwayError, match="the Dask scheduler is lost"):
+                with pytest.raises(WorkersError, match="the Dask scheduler is lost"):
                     found.compute([delayed(time.sleep)(30)])
         finally:
             held.terminate()
