@@ -96,7 +96,7 @@ def workers(kind: str, count: int | None, memory: int | None, scratch: str | Non
         else:
             scratch = scratch or tempfile.gettempdir()
             cluster = stack.enter_context(_local(kind, count, memory, scratch, threads))
-            shared = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-", dir=scratch)))
+            shared = stack.enter_context(_work_folder(scratch))
             client = stack.enter_context(_client(cluster))
         yield Workers(sum(client.nthreads().values()), client, shared)  # type: ignore[union-attr]
 
@@ -147,6 +147,19 @@ def _local(kind: str, count: int | None, memory: int | None, scratch: str, threa
             raise HeadwayError(f"workers.kind {kind}: workers do not start ({error}); see workers.memory_gib") from None
         with cluster:
             yield cluster
+
+
+@contextmanager
+def _work_folder(scratch: str) -> Iterator[Path]:
+    """A folder beside those of Dask's workers, removed at the end; one that a killed process left goes, as theirs do,
+    when the next ones start."""
+    from distributed.diskutils import WorkSpace
+
+    made = WorkSpace(str(Path(scratch) / "dask-scratch-space")).new_work_dir(prefix="headway-")
+    try:
+        yield Path(made.dir_path)
+    finally:
+        made.release()
 
 
 @contextmanager

@@ -235,6 +235,25 @@ def test_scratch_that_is_no_folder(tmp_path: Path) -> None:
         workers("processes", 1, None, place, 1).__enter__()
 
 
+def test_what_a_killed_process_left_in_scratch_goes_with_the_next(tmp_path: Path) -> None:
+    """Files of blocks are as large as stop_times.txt, unpacked."""
+    code = f"""
+import os, signal
+from headway.cluster.dask import workers
+if __name__ == "__main__":
+    with workers("processes", 1, None, {str(tmp_path)!r}, 1) as found:
+        (found.shared / "blocks").write_text("many lines")
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, check=False)
+    assert len(list(tmp_path.rglob("blocks"))) == 1
+    with workers("processes", 1, None, str(tmp_path), 1) as found:
+        assert list(tmp_path.rglob("blocks")) == []
+        assert found.shared is not None
+        assert found.shared.is_dir()
+    assert not found.shared.exists()
+
+
 def test_nobody_listens() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # and does not listen
