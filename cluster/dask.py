@@ -16,7 +16,7 @@ import dask.config
 from dask.delayed import delayed
 from dask.threaded import get
 
-from ..storage.errors import HeadwayError
+from ..storage.errors import HeadwayError, WorkersError
 from .devices import cuda_device
 from .installed import installed
 
@@ -44,7 +44,7 @@ class Workers:
         """The results of `delayed` tasks, in order.
 
         A task whose worker dies runs again on another, three times at most. Raises what a task raises (any one of
-        them where several do), and `HeadwayError` when workers keep dying or can't be reached any more.
+        them where several do), and `WorkersError` when workers keep dying or can't be reached any more.
         """
         if self.client is None:
             return self._in_threads(graph)
@@ -96,7 +96,7 @@ def workers(kind: str, count: int | None, memory: int | None, scratch: str | Non
         else:
             scratch = scratch or tempfile.gettempdir()
             cluster = stack.enter_context(_local(kind, count, memory, scratch, threads))
-            shared = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-", dir=scratch)))
+            shared = stack.enter_context(_work_folder(scratch))
             client = stack.enter_context(_client(cluster))
         yield Workers(sum(client.nthreads().values()), client, shared)  # type: ignore[union-attr]
 
@@ -147,6 +147,19 @@ def _local(kind: str, count: int | None, memory: int | None, scratch: str, threa
             raise HeadwayError(f"workers.kind {kind}: workers do not start ({error}); see workers.memory_gib") from None
         with cluster:
             yield cluster
+
+
+@contextmanager
+def _work_folder(scratch: str) -> Iterator[Path]:
+    """A folder beside those of Dask's workers, removed at the end; one that a killed process left goes, as theirs do,
+    when the next ones start."""
+    from distributed.diskutils import WorkSpace
+
+    made = WorkSpace(str(Path(scratch) / "dask-scratch-space")).new_work_dir(prefix="headway-")
+    try:
+        yield Path(made.dir_path)
+    finally:
+        made.release()
 
 
 @contextmanager
@@ -211,14 +224,14 @@ def _told() -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        raise HeadwayError(
+        raise WorkersError(
             f"workers: {error.allowed_failures + 1} workers died one after another in the same task, as they do out of "
             "memory; give them more (workers.memory_gib), or fewer of them more each (workers.count)"
         ) from None
     except (NoWorkerError, NoValidWorkerError):
-        raise HeadwayError(
+        raise WorkersError(
             "workers: for a minute none could go on: their memory is full, or they ended; give them more "
             "(workers.memory_gib), or start them again, and run this again"
         ) from None
     except (CancelledError, CommClosedError, ConnectionError):
-        raise HeadwayError("workers: the Dask scheduler is lost; start it again, and run this again") from None
+        raise WorkersError("workers: the Dask scheduler is lost; start it again, and run this again") from None

@@ -77,15 +77,11 @@ class Block:
         return _unpacked, (self.file, self.header, packed, len(data), self.first)
 
     def put(self, file: BinaryIO) -> Block:
-        """The same, whose lines are at the end of a file too. Raises `HeadwayError` where they can't be written."""
+        """The same, whose lines are at the end of a file too. Raises OSError where they can't be written."""
         begin = file.tell()
-        try:
-            for part in self.parts:
-                file.write(part)
-            file.flush()
-        except OSError as error:
-            way_out = "make room, or choose another folder (workers.scratch)"
-            raise HeadwayError(f"{Path(file.name).parent}: {error.strerror}; {way_out}") from None
+        for part in self.parts:
+            file.write(part)
+        file.flush()
         return replace(self, lies=(file.name, begin, file.tell() - begin))
 
     def parse(self, columns: Types) -> pa.Table:
@@ -211,7 +207,8 @@ def _cut(pieces: Iterator[bytes | Exception], file: str, latin: bool) -> Iterato
     row = 1
     for piece in pieces:
         if isinstance(piece, Exception):
-            raise HeadwayError(f"{file}: damaged at row {row} or after ({piece}); fetch it again")
+            cause = str(piece) or "its end is missing"  # zipfile says nothing then
+            raise HeadwayError(f"{file}: damaged at row {row} or after ({cause}); fetch it again")
         lines: tuple[bytes | memoryview, ...]
         if b'"' not in piece and b'"' not in rest and (cut := piece.rfind(b"\n") + 1):
             lines, rest = (rest, memoryview(piece)[:cut]), piece[cut:]  # pieces are large: no copy

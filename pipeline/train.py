@@ -18,7 +18,7 @@ from ..storage.parts import save_parts
 from .learning.options import Epoch, Options
 from .settings import Settings
 from .snapshots import cut
-from .unfinished import Interrupted
+from .unfinished import Interrupted, replace
 
 if TYPE_CHECKING:
     from .learning.job import Hear, Job
@@ -161,15 +161,18 @@ def _devices(asked: str, settings: Settings) -> tuple[str, int, str]:
 
 
 def _write_curve(output: Path, curve: list[Epoch], unit: str) -> None:
-    """The files of `CURVE`."""
+    """The files of `CURVE`, each whole or not at all. Raises `HeadwayError` where the disk is full."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     table, image = (output / name for name in CURVE)
-    with table.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["epoch", "learned", "held_out"])
-        rows.writerows((one.epoch, one.learned, one.held_out) for one in curve)
+
+    def write_table(beside: Path) -> None:
+        with beside.open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["epoch", "learned", "held_out"])
+            rows.writerows((one.epoch, one.learned, one.held_out) for one in curve)
+
     figure = Figure(figsize=(6, 4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -178,4 +181,8 @@ def _write_curve(output: Path, curve: list[Epoch], unit: str) -> None:
     axes.set_xlabel("epoch")
     axes.set_ylabel(unit)
     axes.legend()
-    figure.savefig(image)
+    try:
+        replace(table, write_table)
+        replace(image, lambda beside: figure.savefig(beside, format="png"))
+    except OSError as error:
+        raise HeadwayError(f"{output}: {error.strerror}; make room, then go on with --resume") from error

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import re
 from io import BytesIO
 from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from headway.cluster.dask import Workers
 from headway.pipeline import blocks
 from headway.pipeline.blocks import Block, read_blocks
-from headway.storage.errors import HeadwayError
+from headway.pipeline.gtfs import stop_times
+from headway.storage.errors import WorkersError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +43,14 @@ def test_lines_stay_in_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk_is_one_line() -> None:
-    with Path("/dev/full").open("wb") as file, pytest.raises(HeadwayError, match=r"No space left.*workers\.scratch"):
-        Block("feed/table.txt", ("a",), (b"x" * 100_000,)).put(file)
+@pytest.mark.parametrize("size", [10, 100_000], ids=["found out again by closing", "at once"])
+def test_a_full_disk_is_one_line(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop_times, "NamedTemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
+    words = rf"^{re.escape(str(tmp_path))}: No space left.*workers\.scratch"
+    with pytest.raises(WorkersError, match=words), stop_times.shared(Workers(1, shared=tmp_path)) as file:
+        Block("feed/table.txt", ("a",), (b"x" * size,)).put(file)
+
+
+def test_no_room_for_the_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(WorkersError, match=r"none: No such file.*workers\.scratch"):
+        stop_times.shared(Workers(1, shared=tmp_path / "none")).__enter__()

@@ -21,7 +21,7 @@ from headway.cluster import dask as cluster
 from headway.cluster import devices
 from headway.cluster.dask import workers
 from headway.pipeline.gtfs import FeedError
-from headway.storage.errors import HeadwayError
+from headway.storage.errors import HeadwayError, WorkersError
 from test_devices import driver
 
 MIB = 2**20
@@ -177,7 +177,7 @@ def test_task_larger_than_memory(capfd: pytest.CaptureFixture) -> None:
     """No spilling helps; the worker is ended, and nothing waits for ever."""
     with workers("processes", 1, 300 * MIB, None, 1) as found:
         began = time.monotonic()
-        with pytest.raises(HeadwayError, match=r"workers died one after another .*workers.memory_gib"):
+        with pytest.raises(WorkersError, match=r"workers died one after another .*workers.memory_gib"):
             found.compute([delayed(hold)(600)])
         assert time.monotonic() - began < 60
     assert capfd.readouterr() == ("", "")
@@ -233,6 +233,25 @@ def test_scratch_that_is_no_folder(tmp_path: Path) -> None:
     place = str(tmp_path / "none")
     with pytest.raises(HeadwayError, match=f"workers.scratch {re.escape(place)}: no folder"):
         workers("processes", 1, None, place, 1).__enter__()
+
+
+def test_what_a_killed_process_left_in_scratch_goes_with_the_next(tmp_path: Path) -> None:
+    """Files of blocks are as large as stop_times.txt, unpacked."""
+    code = f"""
+import os, signal
+from headway.cluster.dask import workers
+if __name__ == "__main__":
+    with workers("processes", 1, None, {str(tmp_path)!r}, 1) as found:
+        (found.shared / "blocks").write_text("many lines")
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, check=False)
+    assert len(list(tmp_path.rglob("blocks"))) == 1
+    with workers("processes", 1, None, str(tmp_path), 1) as found:
+        assert list(tmp_path.rglob("blocks")) == []
+        assert found.shared is not None
+        assert found.shared.is_dir()
+    assert not found.shared.exists()
 
 
 def test_nobody_listens() -> None:
@@ -303,7 +322,7 @@ def test_address(elsewhere, monkeypatch: pytest.MonkeyPatch) -> None:
             with workers(address, None, None, None, 1) as found:
                 assert found.compute(tasks(square, [3]))[0][1] == 9
                 process.kill()
-                with pytest.raises(HeadwayError, match="the Dask scheduler is lost"):
+                with pytest.raises(WorkersError, match="the Dask scheduler is lost"):
                     found.compute([delayed(time.sleep)(30)])
         finally:
             held.terminate()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from headway.pipeline import nightly
+from headway.pipeline.gtfs import stop_times
 from headway.pipeline.nightly.output import LEFT, locked_output
 from nights import LATER, Place
 from tiny import DAILY, write
@@ -120,6 +121,24 @@ def test_a_date_without_service_is_changed_in_the_plan(place: Place, day: str) -
     place.feed("a", calendar="", calendar_dates="service_id,date,exception_type\nD,20260610,1\nD,20260630,1")
     place.plan(dates=day)
     assert ", or with dates in a plan" in place.run(2).err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_workers_that_fail_are_no_broken_feed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fills the disk of workers, no store without a feed takes the place of a whole one."""
+    (place.folder / "processes.yaml").write_text("workers: {kind: processes, count: 1}")
+    place.plan(feeds=["a.zip", "b.zip"])
+    good = place.night()["current"]["after"]
+    place.plan(dates="2026-06-11", on_broken_feed="leave-out", profile="processes.yaml")
+    full = lambda **_: Path("/dev/full").open("wb")  # noqa: E731, SIM115
+    makers = [stop_times.NamedTemporaryFile, full]  # for one feed, for the other
+    monkeypatch.setattr(stop_times, "NamedTemporaryFile", lambda **given: makers.pop(0)(**given))
+    line = place.run(2).err
+    assert makers == []
+    assert "No space left on device" in line
+    assert line.endswith(f"; current is {good}\n")
+    assert place.current() == good
+    assert [feed["broken"] for feed in place.report()["feeds"]] == [None, None]
 
 
 def test_nothing_good_yet(place: Place) -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from headway.pipeline.blocks import DAMAGED
 from headway.pipeline.gtfs import source
+from headway.pipeline.gtfs.reading import scan
+from headway.pipeline.gtfs.report import Report
 from headway.pipeline.gtfs.source import Source
+from headway.storage.errors import HeadwayError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -63,3 +66,16 @@ def test_no_more_than_the_zip_says(tmp_path: Path, less: int) -> None:
     feed.path.write_bytes(whole.replace((1000).to_bytes(4, "little"), (1000 - less).to_bytes(4, "little")))
     with pytest.raises(zipfile.BadZipFile, match="CRC"):
         pieces(feed, 300)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+def test_a_member_that_ends_with_the_zip(tmp_path: Path, method: int) -> None:
+    """Its size in the zip is larger than all that is left of the file."""
+    feed = zipped(tmp_path, bytes(range(256)) * 4, method)
+    whole = bytearray(feed.path.read_bytes())
+    entry = whole.index(b"PK\1\2")
+    for place in (20, 24):
+        whole[entry + place : entry + place + 4] = (2**31 - 1).to_bytes(4, "little")
+    feed.path.write_bytes(whole)
+    with pytest.raises(HeadwayError, match=r"^feed/stops.txt: damaged at row 1 or after \([^)]+\); fetch it again$"):
+        list(scan(feed, "stops.txt", Report()))

@@ -161,6 +161,20 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert (out / "checkpoint.pt").read_bytes() == held
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("name", ["curve.csv", "curve.png"])
+def test_a_disk_that_is_full_of_the_curve(tmp_path: Path, name: str) -> None:
+    """One line, nothing half written, and all epochs are there."""
+    out = tmp_path / "model"
+    out.mkdir()
+    (out / f"{name}.tmp").symlink_to("/dev/full")
+    with pytest.raises(HeadwayError, match=f"^{out}: No space left on device; make room, then go on with --resume$"):
+        train(periodic(), out, Options(hidden=4), 1, overwrite=True)
+    assert not list(out.glob(f"{name}*"))
+    assert len(train(periodic(), out, Options(hidden=4), 1, resume=True)) == 1
+    assert sorted(left.name for left in out.iterdir()) == ["checkpoint.pt", "curve.csv", "curve.png"]
+
+
 def test_what_a_killed_run_leaves_before_its_first_epoch(tmp_path: Path) -> None:
     """It is not in the way, and goes; what is somebody else's stays."""
     out = tmp_path / "model"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...storage.errors import HeadwayError
+from ...storage.errors import HeadwayError, WorkersError
 
 
 class FeedError(HeadwayError):
@@ -22,9 +22,11 @@ class FeedError(HeadwayError):
 
 @contextmanager
 def of_feed(path: Path) -> Iterator[None]:
-    """Whatever is wrong in the block is wrong with this feed: raises `FeedError`."""
+    """Whatever is wrong in the block is wrong with this feed: raises `FeedError`; with workers, `WorkersError`."""
     try:
         yield
+    except WorkersError:
+        raise
     except HeadwayError as error:
         raise FeedError(str(error), path) from error
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from dask.delayed import Delayed, delayed
 from ...cluster.dask import Workers
 from ...kernels import text
 from ...kernels.trips import group
-from ...storage.errors import HeadwayError
+from ...storage.errors import HeadwayError, WorkersError
 from ...storage.timetable import ALIGHT, BOARD
 from ..ahead import prefetched
 from ..blocks import Block, Types, require, text_buffers, trimmed
@@ -137,21 +137,33 @@ def _read(lines: Iterator[Block], known: Known, crew: Workers) -> Blocks:
     facts: list[BlockFacts] = []
     numbers, facts_of = delayed(_numbers), delayed(_facts)
     (kept,) = crew.persist([delayed(known, traverse=False)])
-    with _shared(crew) as shared:
+    with shared(crew) as file:
         for wave in _waves(lines, min(2 * crew.count, AT_ONCE)):
             if wave[0].first:
                 tasks, asked, facts = [], [], []
             require(wave[0], NEEDED)
-            made = crew.persist([numbers(block.put(shared) if shared else block, kept) for block in wave])
+            made = crew.persist([numbers(block.put(file) if file else block, kept) for block in wave])
             facts += crew.compute(asked)  # of the wave before, so that two are at work
             asked = [facts_of(block) for block in made]
             tasks += made
     return Blocks(tasks, facts + crew.compute(asked))
 
 
-def _shared(crew: Workers) -> AbstractContextManager[Any]:
-    """A file that workers of this machine read blocks from, which is faster than sending them; None for others."""
-    return NamedTemporaryFile(dir=crew.shared, delete=False) if crew.shared else nullcontext()
+@contextmanager
+def shared(crew: Workers) -> Iterator[Any]:
+    """A file that workers of this machine read blocks from, which is faster than sending them; None for others.
+
+    Raises `WorkersError` where it can't be made, written, read, or closed, for which it has to be written, too.
+    """
+    if crew.shared is None:
+        yield None
+        return
+    try:
+        with NamedTemporaryFile(dir=crew.shared, delete=False) as file:
+            yield file
+    except OSError as error:
+        way_out = "make room, or choose another folder (workers.scratch)"
+        raise WorkersError(f"{crew.shared}: {error.strerror or error}; {way_out}") from None
 
 
 def _waves(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
