@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import signal
+import tempfile
 import threading
 import time
 import traceback
@@ -34,7 +35,10 @@ def together(
     Where one of them ends early all do, and `HeadwayError` says which one, and how; so it does for one raised in any.
     What `told` raises ends them, too.
     """
-    from torch.distributed.elastic.multiprocessing import SignalException  # pyright: ignore[reportMissingImports]
+    from torch.distributed.elastic.multiprocessing import (  # pyright: ignore[reportMissingImports]
+        DefaultLogsSpecs,
+        SignalException,
+    )
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # pyright: ignore[reportMissingImports]
     from torch.distributed.elastic.rendezvous import RendezvousError  # pyright: ignore[reportMissingImports]
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # pyright: ignore[reportMissingImports]
@@ -42,7 +46,7 @@ def together(
     reader, writer = get_context("spawn").Pipe(duplex=False)
     ears = _Ears(reader, told)
     try:
-        with _quiet(), _held_back(signal.SIGINT):
+        with _quiet(), _held_back(signal.SIGINT), tempfile.TemporaryDirectory(prefix="headway-") as logs:
             config = LaunchConfig(
                 min_nodes=1,
                 max_nodes=1,
@@ -53,6 +57,7 @@ def together(
                 local_addr="localhost",
                 max_restarts=0,
                 signals_to_handle=",".join(one.name for one in SIGNALS),
+                logs_specs=DefaultLogsSpecs(logs),  # nobody removes its own
             )
             return elastic_launch(config, _enter)(writer, "nccl" if gpu else "gloo", threads, work, given)[0]
     except SignalException as error:

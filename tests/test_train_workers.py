@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from itertools import product
 from multiprocessing import active_children
@@ -170,13 +171,15 @@ def test_what_is_wrong_with_several_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("array", ["tensor", "array"])
-def test_a_worker_without_memory(array: str) -> None:
-    """One line with what PyTorch or NumPy says, and no traceback."""
+def test_a_worker_without_memory(array: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One line with what PyTorch or NumPy says, no traceback, and no temporary folder stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(
         HeadwayError, match=r"worker 0: .*allocate.*; give it less, or go on with more workers"
     ) as raised:
         together(1, False, 1, too_much, (array,), lambda what: None)
     assert "\n" not in str(raised.value)
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(("torchelastic", "headway"))] == []
 
 
 def test_gpus_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
