@@ -136,9 +136,9 @@ class DTCSR:
     def window(self, first: int, last: int, distinct: bool = False) -> Window:
         """Ticks first to last, both included: all their events, or (`distinct`) the last one of each pair.
 
-        Raises `HeadwayError` unless 0 <= first <= last < T.
+        Raises `HeadwayError` unless 0 <= first <= last < T, and for parts of a tick.
         """
-        if not 0 <= first <= last < self.ticks:
+        if not 0 <= first <= last < self.ticks or first % 1 or last % 1:
             raise HeadwayError(f"window [{first}, {last}]: the graph has ticks 0 to {self.ticks - 1}; first <= last")
         return self._window(int(first), int(last), distinct)
 

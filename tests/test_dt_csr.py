@@ -283,6 +283,7 @@ def test_save_and_load(tmp_path: Path) -> None:
         (lambda g: g.snapshot(-1), r"window \[-1, -1\]"),
         (lambda g: next(g.windows(0)), "windows of 0 ticks"),
         (lambda g: next(g.windows(1, 0)), "windows every 0 ticks"),
+        (lambda g: g.snapshot(1.5), r"window \[1.5, 1.5\]: the graph has ticks 0 to 2"),
         (lambda g: next(g.windows_at([1], 0)), "windows of 0 ticks"),
         (lambda g: list(g.windows_at([1, 3])), "ends at tick 3; give 1 to 2, ascending"),
         (lambda g: list(g.windows_at([2, 1])), "ends at tick 1; give 2 to 2, ascending"),
