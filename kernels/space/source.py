@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Set
 from functools import cache, partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numba
@@ -70,10 +70,11 @@ def _written(source: str, digest: str) -> str:
     try:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            with NamedTemporaryFile("w", dir=file.parent, delete=False) as part:
-                part.write(source)
-            os.utime(part.name, (0, 0))
-            Path(part.name).replace(file)
+            with TemporaryDirectory(dir=file.parent) as folder:
+                part = Path(folder) / file.name
+                part.write_text(source)
+                os.utime(part, (0, 0))
+                part.replace(file)
     except OSError:
         return ""
     return str(file)

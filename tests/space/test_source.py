@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -52,3 +55,10 @@ def test_written_by_two_at_once(cache: Path) -> None:
 def test_no_place_to_write(cache: Path) -> None:
     (cache / "generated").write_text("")
     assert made()(3.0) == 7.0
+
+
+def test_a_disk_that_is_full(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel works, and half a file doesn't stay."""
+    monkeypatch.setattr(os, "utime", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+    assert made()(3.0) == 7.0
+    assert list((cache / "generated").iterdir()) == []
