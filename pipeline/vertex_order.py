@@ -12,11 +12,17 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from ..cluster.devices import cuda_device
 from ..storage.timetable import Footpaths, Places
 
+CUGRAPH_PAYS = 2**26  # neighbours: for fewer, SciPy has counted before cuGraph is imported (benchmarks/components.py)
+
 
 def distinct_pairs(tail: np.ndarray, head: np.ndarray) -> np.ndarray:
     """Each pair of neighbours once, whichever leads to which: the lesser << 32 | the greater, int64, ascending."""
+    return np.unique(_packed(tail, head))
+
+
+def _packed(tail: np.ndarray, head: np.ndarray) -> np.ndarray:
     lesser, greater = np.minimum(tail, head), np.maximum(tail, head)
-    return np.unique(lesser.astype(np.int64) << 32 | greater.astype(np.int64))
+    return lesser.astype(np.int64) << 32 | greater.astype(np.int64)
 
 
 def order(footpaths: Footpaths, pairs: list[np.ndarray], gpu: bool = False) -> tuple[np.ndarray, int]:
@@ -26,19 +32,21 @@ def order(footpaths: Footpaths, pairs: list[np.ndarray], gpu: bool = False) -> t
     """
     n = len(footpaths.offset) - 1
     walkers = np.repeat(np.arange(n, dtype=np.uint32), np.diff(footpaths.offset))
-    both = np.unique(np.concatenate([*pairs, distinct_pairs(walkers, footpaths.to)]))
+    # NumPy's `unique` hashes integers, which takes ten times as long as merging these ascending runs.
+    both = np.sort(np.concatenate([*pairs, _packed(walkers, footpaths.to)]), kind="stable")
+    both = np.concatenate([both[:1], both[1:][both[1:] != both[:-1]]])
     u, v = both >> 32, both & 0xFFFFFFFF
-    ends = (np.concatenate([u, v]), np.concatenate([v, u]))
-    graph = coo_array((np.ones(2 * len(both), np.int8), ends), shape=(n, n)).tocsr()
+    half = coo_array((np.ones(len(both), np.int8), (u, v)), shape=(n, n)).tocsr()
+    graph = half + half.T.tocsr()
     number = np.empty(n, np.uint32)
     number[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(n, dtype=np.uint32)
     return number, components(graph, gpu)
 
 
 def components(graph: csr_array, gpu: bool = False) -> int:
-    """How many connected components a symmetric graph has, by cuGraph where this process has a GPU and it is asked for,
-    else by SciPy; a count is the same."""
-    if gpu and importlib.util.find_spec("pylibcugraph") and cuda_device().name:
+    """How many connected components a symmetric graph has, by cuGraph where this process has a GPU, it is asked for and
+    the graph is large, else by SciPy; a count is the same."""
+    if gpu and graph.nnz >= CUGRAPH_PAYS and importlib.util.find_spec("pylibcugraph") and cuda_device().name:
         from . import device_components
 
         return device_components.components(graph)
@@ -49,7 +57,7 @@ def renumber(places: Places, walks: Footpaths, number: np.ndarray) -> tuple[Plac
     """Both with a new number (uint32) for each vertex."""
     tail = np.repeat(number, np.diff(walks.offset))
     head = number[walks.to]
-    by_ends = np.lexsort((head, tail))
+    by_ends = np.argsort(tail.astype(np.int64) << 32 | head, kind="stable")
     offset = np.searchsorted(tail[by_ends], np.arange(len(number) + 1))
     walks = Footpaths(offset.astype(np.int64), head[by_ends], walks.seconds[by_ends])
     return replace(places, vertex=number[places.vertex]), walks

@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 from headway.cluster.devices import cuda_device
+from headway.pipeline import device_components, vertex_order
 from headway.pipeline.vertex_order import components
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ def same(pairs: np.ndarray, vertices: int) -> None:
     """Both count the components of `pairs` int[2, ...] alike."""
     ends = np.concatenate([pairs, pairs[::-1]], axis=1)
     graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(vertices, vertices)).tocsr()
-    assert components(graph, gpu=True) == components(graph)
+    assert device_components.components(graph) == components(graph)
 
 
 @settings(max_examples=100, deadline=None)
@@ -38,3 +39,15 @@ def test_half_a_million_vertices(share: float) -> None:
     drawn = np.random.default_rng(0).integers(0, vertices, (2, int(share * vertices)))
     pairs = np.unique(np.sort(drawn, axis=0)[:, drawn[0] != drawn[1]], axis=1)
     same(pairs, vertices)
+
+
+def test_large_graphs_are_counted_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And small ones by SciPy, as long as cuGraph would still be imported."""
+    counted = []
+    monkeypatch.setattr(device_components, "components", lambda graph: counted.append(graph.nnz) or 7)
+    monkeypatch.setattr(vertex_order, "CUGRAPH_PAYS", 4)
+    path = coo_array((np.ones(4, np.int8), ([0, 1, 1, 2], [1, 0, 2, 1])), shape=(5, 5)).tocsr()
+    pair = coo_array((np.ones(2, np.int8), ([0, 1], [1, 0])), shape=(5, 5)).tocsr()
+    assert [components(graph, gpu=True) for graph in (path, pair)] == [7, 4]
+    assert components(path) == 3
+    assert counted == [4]

@@ -61,11 +61,12 @@ def footpaths(
     """
     walk = _Walk(places, speed, detour)
     spoken = _spoken(places, members, transfers, walk, report)
-    generated = pd.concat([_near(places, radius, walk), _same_station(places, walk)])
-    generated = generated.drop_duplicates(["from", "to"])
-    both = pd.concat([spoken, generated]).drop_duplicates(["from", "to"], keep="first")  # spoken overrules
-    both = both[both["seconds"] >= 0]
-    return both.astype(np.int32).sort_values(["from", "to"], ignore_index=True)
+    paths = pd.concat([spoken, _near(places, radius, walk), _same_station(places, walk)], ignore_index=True)
+    # One stable sort of packed ends both orders and keeps the first of each: spoken ones overrule the rest.
+    ends = paths["from"].to_numpy() << 32 | paths["to"].to_numpy()
+    row = np.argsort(ends, kind="stable")
+    row = row[np.append(True, np.diff(ends[row]) > 0)[: len(row)]]
+    return paths.iloc[row[paths["seconds"].to_numpy()[row] >= 0]].astype(np.int32).reset_index(drop=True)
 
 
 class _Walk:
@@ -82,11 +83,13 @@ class _Walk:
         a += np.cos(self.lat[u]) * np.cos(self.lat[v]) * np.sin((self.lon[u] - self.lon[v]) / 2) ** 2
         return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(a, 1.0)))
 
+    def seconds(self, metres: np.ndarray) -> np.ndarray:
+        """int64, rounded up; -1 where a stop has no coordinates."""
+        seconds = np.ceil(metres * self.detour / self.speed)
+        return np.where(np.isfinite(seconds), np.minimum(seconds, 2**30), -1).astype(np.int64)
+
     def pairs(self, u: np.ndarray, v: np.ndarray) -> pd.DataFrame:
-        """Seconds rounded up; -1 where a stop has no coordinates."""
-        seconds = np.ceil(self.metres(u, v) * self.detour / self.speed)
-        seconds = np.where(np.isfinite(seconds), np.minimum(seconds, 2**30), -1).astype(np.int64)
-        return pd.DataFrame({"from": u, "to": v, "seconds": seconds})
+        return pd.DataFrame({"from": u, "to": v, "seconds": self.seconds(self.metres(u, v))})
 
 
 def _near(places: pd.DataFrame, radius: float, walk: _Walk) -> pd.DataFrame:
@@ -98,9 +101,12 @@ def _near(places: pd.DataFrame, radius: float, walk: _Walk) -> pd.DataFrame:
     points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
     # The straight line through the earth is shorter than the arc; a metre more, then by exact distance.
     chord = 2 * np.sin(min((radius + 1) / EARTH_RADIUS, np.pi) / 2)
-    pairs = stops[KDTree(points).query_pairs(chord, output_type="ndarray")]
-    pairs = pairs[walk.metres(pairs[:, 0], pairs[:, 1]) <= radius]
-    return walk.pairs(np.concatenate([pairs[:, 0], pairs[:, 1]]), np.concatenate([pairs[:, 1], pairs[:, 0]]))
+    u, v = stops[KDTree(points).query_pairs(chord, output_type="ndarray").T]
+    metres = walk.metres(u, v)
+    near = metres <= radius
+    u, v, seconds = u[near], v[near], walk.seconds(metres[near])
+    there, back = ({"from": start, "to": end, "seconds": seconds} for start, end in ((u, v), (v, u)))
+    return pd.concat([pd.DataFrame(there), pd.DataFrame(back)])
 
 
 def _same_station(places: pd.DataFrame, walk: _Walk) -> pd.DataFrame:
@@ -117,7 +123,8 @@ def _spoken(
 ) -> pd.DataFrame:
     """Pairs that transfers.txt speaks of, `seconds` -1 where it leaves no footpath."""
     known = pd.Index(places["id"])
-    bad = ~(transfers["from_stop_id"].isin(known) & transfers["to_stop_id"].isin(known))
+    # Not by pandas' `isin`, which makes a Python object of each of the known.
+    bad = np.logical_or(*(known.get_indexer_for(transfers[end]) < 0 for end in ("from_stop_id", "to_stop_id")))
     for file, lines in transfers[bad].groupby("file"):
         report.drop(str(file), "a line with a stop that is unknown or no stop", lines["from_stop_id"])
     stands = members.assign(id=places["id"].to_numpy()[members["place"]])[["id", "stop"]]
