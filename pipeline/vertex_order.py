@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from ..cluster.devices import cuda_device
 from ..storage.timetable import Footpaths, Places
 
-CUGRAPH_PAYS = 2**26  # neighbours: for fewer, SciPy has counted before cuGraph is imported (benchmarks/components.py)
+CUGRAPH_PAYS = 2**25  # entries: of fewer, SciPy has counted before cuGraph is imported (benchmarks/components.py)
 
 
 def distinct_pairs(tail: np.ndarray, head: np.ndarray) -> np.ndarray:
@@ -35,7 +35,7 @@ def order(footpaths: Footpaths, pairs: list[np.ndarray], gpu: bool = False) -> t
     # NumPy's `unique` hashes integers, which takes ten times as long as merging these ascending runs.
     both = np.sort(np.concatenate([*pairs, _packed(walkers, footpaths.to)]), kind="stable")
     both = np.concatenate([both[:1], both[1:][both[1:] != both[:-1]]])
-    u, v = both >> 32, both & 0xFFFFFFFF
+    u, v = (both >> 32).astype(np.int32), both.astype(np.int32)  # of the second, the lower half
     half = coo_array((np.ones(len(both), np.int8), (u, v)), shape=(n, n)).tocsr()
     graph = half + half.T.tocsr()
     number = np.empty(n, np.uint32)
@@ -46,7 +46,8 @@ def order(footpaths: Footpaths, pairs: list[np.ndarray], gpu: bool = False) -> t
 def components(graph: csr_array, gpu: bool = False) -> int:
     """How many connected components a symmetric graph has, by cuGraph where this process has a GPU, it is asked for and
     the graph is large, else by SciPy; a count is the same."""
-    if gpu and graph.nnz >= CUGRAPH_PAYS and importlib.util.find_spec("pylibcugraph") and cuda_device().name:
+    large = CUGRAPH_PAYS <= graph.nnz < 2**31  # cuGraph takes offsets of 32 bits
+    if gpu and large and importlib.util.find_spec("pylibcugraph") and cuda_device().name:
         from . import device_components
 
         return device_components.components(graph)

@@ -1,20 +1,23 @@
-"""Connected components by cuGraph beside SciPy's, on real devices; skipped where there is none, or no cuGraph."""
+"""Connected components by cuGraph beside SciPy's, on real devices; when it is asked, and what is said if it fails."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
+import types
 
 import numpy as np
 import pytest
-from headway.cluster.devices import cuda_device
+from headway.cluster.devices import Found, cuda_device
 from headway.pipeline import device_components, vertex_order
 from headway.pipeline.vertex_order import components
+from headway.storage.errors import HeadwayError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 
 trouble = cuda_device().trouble or ("" if importlib.util.find_spec("pylibcugraph") else "cuGraph is not installed")
-pytestmark = pytest.mark.skipif(bool(trouble), reason=trouble)
+needs_cugraph = pytest.mark.skipif(bool(trouble), reason=trouble)
 
 
 def same(pairs: np.ndarray, vertices: int) -> None:
@@ -24,6 +27,7 @@ def same(pairs: np.ndarray, vertices: int) -> None:
     assert device_components.components(graph) == components(graph)
 
 
+@needs_cugraph
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 40), st.data())
 def test_small_graphs(vertices: int, data: st.DataObject) -> None:
@@ -32,6 +36,7 @@ def test_small_graphs(vertices: int, data: st.DataObject) -> None:
     same(np.array(sorted(pairs), np.int64).reshape(-1, 2).T, vertices)
 
 
+@needs_cugraph
 @pytest.mark.parametrize("share", [0.1, 0.5, 3.0])
 def test_half_a_million_vertices(share: float) -> None:
     """Fewer pairs than vertices, about where the giant component appears, and many more."""
@@ -41,13 +46,32 @@ def test_half_a_million_vertices(share: float) -> None:
     same(pairs, vertices)
 
 
+def symmetric(*pairs: tuple[int, int]) -> csr_array:
+    """Five vertices, and these joined."""
+    ends = np.array([*pairs, *((v, u) for u, v in pairs)]).T
+    return coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(5, 5)).tocsr()
+
+
 def test_large_graphs_are_counted_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And small ones by SciPy, as long as cuGraph would still be imported."""
+    """Small ones by SciPy, which has counted them before cuGraph is imported."""
     counted = []
     monkeypatch.setattr(device_components, "components", lambda graph: counted.append(graph.nnz) or 7)
     monkeypatch.setattr(vertex_order, "CUGRAPH_PAYS", 4)
-    path = coo_array((np.ones(4, np.int8), ([0, 1, 1, 2], [1, 0, 2, 1])), shape=(5, 5)).tocsr()
-    pair = coo_array((np.ones(2, np.int8), ([0, 1], [1, 0])), shape=(5, 5)).tocsr()
+    monkeypatch.setattr(vertex_order, "cuda_device", lambda: Found(name="a GPU"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    path, pair = symmetric((0, 1), (1, 2)), symmetric((0, 1))
     assert [components(graph, gpu=True) for graph in (path, pair)] == [7, 4]
     assert components(path) == 3
     assert counted == [4]
+
+
+@pytest.mark.parametrize("error", [ImportError("libcugraph.so:\nno such file"), MemoryError("out of memory")])
+def test_a_cugraph_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(asarray=fail, unique=fail))
+    monkeypatch.setitem(sys.modules, "pylibcugraph", types.SimpleNamespace(ResourceHandle=fail))
+    with pytest.raises(HeadwayError, match=r"^cuGraph failed: .*; build on CPUs, with --set build.frames=") as found:
+        device_components.components(symmetric((0, 1)))
+    assert "\n" not in str(found.value)
