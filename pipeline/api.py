@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import date as Date
 from datetime import datetime
@@ -83,10 +84,11 @@ def build(
 def load(path: Path_, verify: bool = False) -> Any:
     """Open what `headway build` or `headway snapshots` wrote: a `Store` or a `DTCSR`, memory-mapped.
 
-    `verify` compares every checksum first.
+    A store may be at a URL (`s3://bucket/name`), from where it is brought once. `verify` compares every checksum first.
     Raises `HeadwayError` for what is neither, or is not whole.
     """
-    return (DTCSR.load if bundle.kind(path) == dt_csr.KIND else store.load)(Path(path), verify)
+    here = store.local(os.fspath(path))
+    return (DTCSR.load if bundle.kind(here) == dt_csr.KIND else store.load)(here, verify)
 
 
 class Engine:

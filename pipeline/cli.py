@@ -16,7 +16,7 @@ import typer
 from ..storage.errors import HeadwayError
 from . import show, show_graph
 from .commands import Commands, Unfinished
-from .options import Device, Overrides, Overwrite, Profile, Quiet, StorePath, Subtrips, Walk
+from .options import Device, Overrides, Overwrite, Profile, Quiet, StoreSource, Subtrips, Walk
 from .profile_text import profile_text
 from .progress import Steps, Timeline
 from .query_command import query
@@ -127,33 +127,37 @@ def _date(text: str | None, feeds: list[Path]) -> date:
 
 @app.command(epilog="Example: headway info nyc.store --verify")
 def info(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="What `headway build` or `headway snapshots` wrote.")],
+    store: Annotated[
+        str,
+        typer.Argument(metavar="STORE", help="What `headway build` or `headway snapshots` wrote, or a store's URL."),
+    ],
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Compare every checksum first.")] = False,
 ) -> None:
     """Tell what a store or graph holds, what was dropped, and how large its arrays are."""
     from ..storage import bundle, dt_csr
-    from ..storage.store import load, sizes
+    from ..storage.store import load, local, sizes
 
-    if bundle.kind(store) == dt_csr.KIND:
-        show_graph.info(dt_csr.DTCSR.load(store, verify), as_json=json)
+    path = local(store, show.note(quiet=False))
+    if bundle.kind(path) == dt_csr.KIND:
+        show_graph.info(dt_csr.DTCSR.load(path, verify), as_json=json)
     else:
-        show.info(load(store, verify), sizes(store), as_json=json)
+        show.info(load(path, verify), sizes(path), as_json=json)
     if verify:
         show.note(quiet=False)(f"{store}: every checksum is right")
 
 
 @app.command(epilog="Example: headway stops nyc.store -o stops.csv")
 def stops(
-    store: StorePath,
+    store: StoreSource,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="CSV or Parquet.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """List stops and stations: id, name, lat, lon, station; to write query files from."""
-    from ..storage.store import load
+    from ..storage.store import load, local
     from .stops import write_stops
 
-    write_stops(load(store), output, overwrite)
+    write_stops(load(local(store, show.note(quiet=False))), output, overwrite)
 
 
 app.command(
@@ -163,7 +167,7 @@ app.command(
 
 @app.command(epilog="Example: headway study nyc.store -o report/ --quick")
 def study(
-    store: StorePath,
+    store: StoreSource,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="REPORT", help="The folder to write.")],
     device: Annotated[Device, typer.Option(help="auto: the CPU, and a GPU that works.")] = Device.auto,
     quick: Annotated[bool, typer.Option("--quick", help="A fifth of the queries, and fewer of slow ones.")] = False,
@@ -174,18 +178,19 @@ def study(
     quiet: Quiet = False,
 ) -> None:
     """Run the paper's experiments on a store built with --walk none: a report with tables and plots."""
-    from ..storage.store import fingerprint, load
+    from ..storage.store import fingerprint, load, local
     from .study import check_report, run_study
 
     settings = load_settings(profile, overrides)
     begun = time.perf_counter()
     check_report(output, overwrite)
-    found = load(store)
+    path = local(store, show.note(quiet))
+    found = load(path)
     with Timeline(quiet) as progress:
         run_study(
             found,
             output,
-            fingerprint=fingerprint(store),
+            fingerprint=fingerprint(path),
             device=device.value,
             settings=settings,
             quick=quick,

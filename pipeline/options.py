@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,7 @@ Profile = Annotated[str, typer.Option(metavar="NAME", help="A profile of conf/, 
 Overrides = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the profile.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A folder that `headway build` wrote.")]
+StoreSource = Annotated[str, typer.Argument(metavar="STORE", help="A folder that `headway build` wrote, or its URL.")]
 
 
 class Walk(enum.StrEnum):

@@ -10,13 +10,13 @@ import typer
 
 from ..storage.errors import HeadwayError
 from . import show
-from .options import Algorithm, AnswerKind, Device, Overrides, Overwrite, Profile, Quiet
+from .options import Algorithm, AnswerKind, Device, Overrides, Overwrite, Profile, Quiet, StoreSource
 from .progress import Counter, Steps
 from .settings import Settings, load_settings
 
 
 def query(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A folder that `headway build` wrote, or its URL.")],
+    store: StoreSource,
     queries: Annotated[
         str | None, typer.Argument(metavar="QUERIES", help="CSV or Parquet with origin, departure; or a URL.")
     ] = None,

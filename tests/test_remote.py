@@ -23,6 +23,8 @@ from headway.storage.errors import HeadwayError
 from headway.storage.store import fingerprint, local
 from s3 import BUCKET, nobody_listens, objects, s3_server, uploaded
 
+import headway as hw
+
 PROGRAM = Path(sys.executable).with_name("headway")
 QUERIES = 200_000
 
@@ -69,6 +71,14 @@ def test_all_of_it_at_urls(job: Path, s3: dict[str, str]) -> None:
 
 def test_one_query_of_a_store_at_a_url(job: Path) -> None:
     assert "8:20" in done("query", f"{BUCKET}/the.store", "--from", "A", "--at", "8:00", "--to", "C")
+
+
+def test_info_stops_and_load_of_a_store_at_a_url(job: Path) -> None:
+    """As of the one on disk; "no such store" was said before."""
+    url, path = f"{BUCKET}/the.store", str(job / "the.store")
+    assert done("info", url, "--json") == done("info", path, "--json")
+    assert done("stops", url) == done("stops", path)
+    assert hw.load(url).facts == hw.load(path).facts
 
 
 def test_one_query_says_what_it_waits_for(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
