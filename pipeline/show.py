@@ -6,15 +6,16 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from ..storage.store import Store
-from .gtfs.report import Report
-from .query import Done
-from .single import Single
-from .times import show_time
+if TYPE_CHECKING:
+    from ..storage.store import Store
+    from .gtfs.report import Report
+    from .query import Done
+    from .single import Single
 
 ON_SCREEN = 25
 COUNTS = (
@@ -75,6 +76,8 @@ def studied(output: Path, seconds: float) -> None:
 
 def arrivals(single: Single) -> None:
     """One query's arrivals: all of them as lines, or the first on a terminal."""
+    from .times import show_time
+
     start = f"from {single.origin} at {show_time(single.departure)}"
     if single.destination is not None and not single.reached:
         print(f"{single.destination} is not reached {start}")

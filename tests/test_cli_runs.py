@@ -73,6 +73,20 @@ def test_resume_after_an_interruption(job: Path, tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == [output]
 
 
+def test_interrupted_while_modules_are_imported() -> None:
+    """The first half second of every command; it was a traceback."""
+    stop = "class Stop:\n def find_spec(self, name, *_):\n  if name == 'numpy': raise KeyboardInterrupt\n"
+    code = f"import sys\n{stop}sys.meta_path.insert(0, Stop())\nfrom headway.pipeline.start import main\nmain()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "headway: interrupted\n")
+
+
+def test_what_needs_no_timetable_is_there_soon() -> None:
+    """Help, versions and refusals load neither Numba nor pandas, which take a second."""
+    code = "import headway.pipeline.cli, sys; print(sorted({'numba', 'pandas'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
 def test_interrupted_with_nothing_to_resume(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a batch begins, after it is published, and where there is only one query."""
 
