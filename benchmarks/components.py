@@ -31,8 +31,8 @@ def graph_of(pairs: np.ndarray, vertices: int) -> csr_array:
     """The symmetric graph of pairs, int64[2, pairs], each once."""
     keys = np.sort(np.minimum(*pairs) * vertices + np.maximum(*pairs))
     u, v = np.divmod(keys[np.append(True, np.diff(keys) > 0)], vertices)
-    u, v = u[u < v], v[u < v]
-    half = coo_array((np.ones(len(u), np.int8), (u, v)), shape=(vertices, vertices)).tocsr()
+    ends = np.stack([u, v])[:, u != v].astype(np.int32)
+    half = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(vertices, vertices)).tocsr()
     return half + half.T.tocsr()
 
 
